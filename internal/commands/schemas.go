@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/codegen"
+	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
@@ -20,7 +21,7 @@ import (
 const DeviceForm = "rammerc/device/v1"
 
 // forms are the forms of JSON that commands print with --json, by the values of their schema fields, with a value of the
-// Go type that is printed; and those of files, of which plans alone have a schema field.
+// Go type that is printed; and those of files, of which plans and launch lists have a schema field.
 var forms = map[string]any{
 	"rammerc/bench/v2": BenchResult{}, "rammerc/cache/v1": Cached{}, "rammerc/check/v1": CheckReport{},
 	"rammerc/collect/v1": driver.Collected{}, "rammerc/compile/v1": driver.Compiled{}, "rammerc/convert/v1": ConvertResult{},
@@ -29,7 +30,7 @@ var forms = map[string]any{
 	"rammerc/inspect-library/v1": LibraryInspection{}, "rammerc/ops/v1": OpList{}, "rammerc/profile/v1": Profile{Report: &trace.Report{}},
 	"rammerc/report/v1": ReportResult{}, "rammerc/run/v1": RunResult{}, "rammerc/tune/v1": driver.Tuned{},
 	"rammerc/verify/v1": VerifyResult{}, "rammerc/version/v1": driver.VersionInfo{},
-	codegen.PlanSchema: codegen.PlanFile{}, DeviceForm: device.Spec{}, vdevice.TextForm: nil,
+	abi.LaunchListSchema: abi.LaunchList{}, codegen.PlanSchema: codegen.PlanFile{}, DeviceForm: device.Spec{}, vdevice.TextForm: nil,
 }
 
 // ErrorResult is what commands print with --json when they fail.
@@ -102,6 +103,8 @@ func (d describer) schemaOf(t reflect.Type, outer []reflect.Type) map[string]any
 		return map[string]any{}
 	case own.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		return map[string]any{"type": "string"}
+	case t == reflect.TypeFor[[]byte]():
+		return map[string]any{"type": "string", "contentEncoding": "base64"}
 	}
 	switch t.Kind() {
 	case reflect.Struct:
