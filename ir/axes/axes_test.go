@@ -26,6 +26,7 @@ func analyse(t *testing.T, inputs, body, results string) (*axes.Axes, *ir.Graph,
 	for _, extents := range axes.Extents(ranges) {
 		b, s := extents[0], extents[1]
 		text := strings.NewReplacer("@batch", fmt.Sprint(b), "@seq", fmt.Sprint(s), "@both", fmt.Sprint(b*s),
+			"@quad", fmt.Sprint(4*s), "@pairs", strings.TrimSuffix(strings.Repeat("1, 2, ", int(s)), ", "),
 			"@row", fmt.Sprint(8*s), "@last", fmt.Sprint(8*(s-1)), "@mean", fmt.Sprint(1/float64(s)),
 			"@ones", strings.TrimSuffix(strings.Repeat("1, ", int(s)), ", ")).Replace(body)
 		lines := strings.Split(text, "\n")
@@ -109,6 +110,11 @@ func TestRules(t *testing.T) {
 		{"%x: float32[seq], %p: float32[40,8]",
 			"%y = rammer.View(%p) {offset = 8, shape = [@seq, 8], strides = [8, 1]}", "seq 8"},
 		{"%x: float32[batch,seq]", "%k = const int64[] {1}\n%y = CumSum(%x, %k)", "batch seq"},
+		{"%x: float32[seq,4,2]", "%y = rammer.View(%x) {offset = 0, shape = [@quad, 2], strides = [2, 1]}", "seq·4 2"},
+		{"%x: float32[seq,2,2]", "%y = rammer.View(%x) {offset = 0, shape = [@quad], strides = [1]}", "seq·4"},
+		{"%x: float32[seq,8,4]", "%c = const float32[@row] {@pairs, @pairs, @pairs, @pairs}\n" +
+			"%r = rammer.View(%x) {offset = 0, shape = [@row, 4], strides = [4, 1]}\n" +
+			"%t = Transpose(%r) {perm = [1, 0]}\n%y = Mul(%t, %c)", "4 seq·8"},
 		{"%x: float32[seq]", "%n = rammer.Extent() {of = \"seq\", extent = 1}\n%y = Mul(%n, %n)", "1"},
 	} {
 		x, g, err := analyse(t, c.inputs, c.body, "%y")

@@ -105,7 +105,7 @@ func paired(twin map[*ir.Value]*ir.Value, v, w *ir.Value) bool {
 // triangular mask, the elements that all points have must be the same. The problem says why they are not.
 func (a *analyser) constantAxes(v *ir.Value) (list []Axis, problem string) {
 	for d := range a.dims(0, v) {
-		x, ok := a.axisWith(a.extentsOf(v, d))
+		x, ok := a.repeatedWith(a.extentsOf(v, d))
 		if !ok {
 			return StaticAxes(a.dims(0, v)), "the extents of the constant " + v.Name + " are computed from those of a run"
 		}
@@ -117,6 +117,22 @@ func (a *analyser) constantAxes(v *ir.Value) (list []Axis, problem string) {
 		}
 	}
 	return list, ""
+}
+
+// repeatedWith is the axis of a constant that has the given extent at each point: as axisWith finds it, or a symbol times a
+// number, such as that of a row of labels that was repeated for each box. What is live of it stands at its beginning.
+func (a *analyser) repeatedWith(extent func(k int) int64) (Axis, bool) {
+	if x, ok := a.axisWith(extent); ok {
+		return x, true
+	}
+	for s, r := range a.Ranges {
+		if n := extent(0) / r.Hi; n > 1 {
+			if x := (Axis{{s, r.Hi}, {Static, n}}); a.fits(x, extent) {
+				return x, true
+			}
+		}
+	}
+	return nil, false
 }
 
 // sameElements reports whether the elements that both tensors have are the same.

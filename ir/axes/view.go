@@ -16,11 +16,27 @@ import (
 //	{0, [batch,new,64], [seq·64,64,1]}   are the first new of seq elements, if new is never larger than seq
 //	{64·(seq-1), [batch,64], [seq·64,1]} is refused: the last of seq elements is another one in each run
 func (a *analyser) viewAxes(n *ir.Node, in []Axis) ([]Axis, error) {
-	factors := Join(in...)
 	windows := make([]ir.Strided, len(a.points))
-	strides := make([][]int64, len(a.points)) // of each factor
-	for k, p := range a.points {
+	for k := range a.points {
 		windows[k] = ir.ViewOf(a.at(k, n.Outputs[0]).Def)
+	}
+	factors := Join(in...)
+	out, err := a.windowAxes(in, factors, windows)
+	if err == nil {
+		return out, nil
+	}
+	if parts := a.split(factors, windows); len(parts) > len(factors) {
+		if out, apart := a.windowAxes(in, parts, windows); apart == nil {
+			return out, nil
+		}
+	}
+	return nil, err
+}
+
+// strides are those of factors at each point.
+func (a *analyser) strides(factors Axis) [][]int64 {
+	strides := make([][]int64, len(a.points))
+	for k, p := range a.points {
 		strides[k] = make([]int64, len(factors))
 		step := int64(1)
 		for i := len(factors) - 1; i >= 0; i-- {
@@ -28,6 +44,34 @@ func (a *analyser) viewAxes(n *ir.Node, in []Axis) ([]Axis, error) {
 			step *= factors[i : i+1].At(p.Extents)
 		}
 	}
+	return strides
+}
+
+// split splits static factors where dims of the windows begin. For example, x[seq,4,2] has the factors seq and 8; where it
+// is seen as [seq·4,2], the 8 are 4 times 2.
+func (a *analyser) split(factors Axis, windows []ir.Strided) Axis {
+	strides := a.strides(factors)
+	var out Axis
+	for i, f := range factors {
+		rest := f.N
+		for d := range windows[0].Shape { // from the outermost
+			inner := windows[0].Strides[d] / strides[0][i]
+			if f.Symbol != Static || inner < 2 || inner >= rest || rest%inner != 0 ||
+				!a.all(func(k int) bool { return windows[k].Strides[d] == inner*strides[k][i] }) {
+				continue
+			}
+			out = append(out, Factor{Static, rest / inner})
+			rest = inner
+		}
+		f.N = rest
+		out = append(out, f)
+	}
+	return out
+}
+
+// windowAxes are the axes of windows on a value with certain factors.
+func (a *analyser) windowAxes(in []Axis, factors Axis, windows []ir.Strided) ([]Axis, error) {
+	strides := a.strides(factors)
 	if err := a.sameStart(factors, windows, strides); err != nil {
 		return nil, err
 	}
