@@ -47,6 +47,8 @@ func cachedProgram(ctx context.Context, cxx *toolchain.Cxx, flags []string) (str
 	if err != nil {
 		return "", err
 	}
+	// What a killed process has left while another one built the program would stay: nobody builds it again.
+	outdir.Process.Sweep(dir)
 	exe := filepath.Join(dir, fmt.Sprintf("runner-%x", key[:12]))
 	if _, err := os.Stat(exe); err == nil {
 		return exe, nil
