@@ -17,8 +17,8 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// against compares a value with a schema document and returns what is wrong, with where it is. A field that the document
-// does not have is wrong, too: a document that lags behind what is written must be noticed.
+// against compares a value with a schema document and returns what is wrong, with where it is. A field that the
+// document does not have is wrong, too: a document that lags behind what is written must be noticed.
 func against(s map[string]any, v any, where string) []string {
 	if want, is := s["const"]; is && v != want {
 		return []string{fmt.Sprintf("%s is %v, want %v", where, v, want)}
