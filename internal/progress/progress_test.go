@@ -74,3 +74,45 @@ func TestWaitingShowsTimeSoFar(t *testing.T) {
 		}
 	})
 }
+
+// On a terminal a bar grows in one line, which is gone in the end.
+func TestBarOnATerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shown strings.Builder
+		u := UI{W: &shown, TTY: true}
+		step := u.Progress("timing")
+		for i := range 4 {
+			time.Sleep(time.Second)
+			step(i+1, 4)
+			step(i+1, 4) // drawn once: the second comes too early
+			if i == 2 {
+				break
+			}
+		}
+		want := "\r  timing  [=====>              ] 1 of 4, about 3 s left\x1b[K" +
+			"\r  timing  [==========>         ] 2 of 4, about 2 s left\x1b[K" +
+			"\r  timing  [===============>    ] 3 of 4, about 1 s left\x1b[K"
+		if got := shown.String(); got != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+		time.Sleep(time.Second)
+		step(4, 4)
+		if got := shown.String(); !strings.HasSuffix(got, "[====================] 4 of 4\x1b[K\r\x1b[K") {
+			t.Errorf("the line stays: %q", got)
+		}
+	})
+}
+
+func TestSpinnerOnATerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shown strings.Builder
+		u := UI{W: &shown, TTY: true}
+		end := u.Waiting("nvcc")
+		time.Sleep(1050 * time.Millisecond)
+		end()
+		got := shown.String()
+		if !strings.Contains(got, "nvcc  / 0 s so far") || !strings.HasSuffix(got, "1 s so far\x1b[K\r\x1b[K") {
+			t.Errorf("shown is %q", got)
+		}
+	})
+}

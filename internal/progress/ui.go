@@ -2,7 +2,7 @@
 // repeats.
 //
 //	import       12 ms  118 nodes, 21 constants (97.5 KB), opset 17     Stage, when it ends
-//	timing plans  [=====>        ]  12/80 [10s:56s]                     Progress, on a terminal
+//	timing plans  [===>                ] 12 of 80, about 56 s left       Progress, on a terminal
 //	timing plans 12 of 80, about 56 s left                              Progress, elsewhere every ten seconds
 //	building plans: 20 s so far, 2 of 5, about 30 s left                Building, likewise
 //	nvcc: 10 s so far                                                   Waiting, likewise
@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
 	"github.com/rammerc/rammerc/internal/diag"
@@ -106,13 +105,14 @@ func (u *UI) Progress(what string) func(done, total int) {
 			}
 		}
 	}
-	var bar *progressbar.ProgressBar
+	start, b := time.Now(), bar{w: u.W}
 	return func(done, total int) {
-		if bar == nil {
-			bar = progressbar.NewOptions(total, append(barOptions(u.W, what),
-				progressbar.OptionSetWidth(30), progressbar.OptionShowCount())...)
+		b.draw(func() string {
+			return fmt.Sprintf("  %s  %s %d of %d%s", what, filled(done, total), done, total, Left(time.Since(start), done, total))
+		})
+		if done >= total {
+			b.clear()
 		}
-		_ = bar.Set(done)
 	}
 }
 
@@ -140,12 +140,10 @@ func (u *UI) Building(what string, parts int) (built, end func()) {
 	every, clear := progressEvery, func() {}
 	tick := func(d time.Duration) { fmt.Fprintf(u.W, "  %s: %.0f s so far%s\n", what, d.Seconds(), text(d)) }
 	if u.TTY {
-		bar := progressbar.NewOptions(-1, append(barOptions(u.W, what),
-			progressbar.OptionSpinnerType(14), progressbar.OptionSetElapsedTime(true))...)
-		every, clear = 100*time.Millisecond, func() { _ = bar.Finish() }
+		b := bar{w: u.W}
+		every, clear = drawEvery, b.clear
 		tick = func(d time.Duration) {
-			bar.Describe("  " + what + text(d))
-			_ = bar.Add(1)
+			b.draw(func() string { return fmt.Sprintf("  %s  %c %.0f s so far%s", what, b.spin(), d.Seconds(), text(d)) })
 		}
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -165,11 +163,4 @@ func (u *UI) Building(what string, parts int) (built, end func()) {
 		}
 	}()
 	return func() { finished.Add(1) }, func() { close(stop); <-stopped }
-}
-
-func barOptions(w io.Writer, what string) []progressbar.Option {
-	return []progressbar.Option{
-		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription("  " + what),
-		progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100 * time.Millisecond),
-	}
 }

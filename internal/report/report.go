@@ -5,14 +5,11 @@ package report
 import (
 	_ "embed"
 	"encoding/json"
-	"html"
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/rammerc/rammerc/device"
-	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/trace"
 )
 
@@ -205,12 +202,5 @@ func (p *Page) Write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	title := html.EscapeString(diag.Printable(p.Name))
-	before, after, _ := strings.Cut(strings.ReplaceAll(page, "@TITLE@", title), "@DATA@")
-	for _, part := range []string{before, string(diag.PrintableJSON(data)), after} {
-		if _, err := io.WriteString(w, part); err != nil {
-			return err
-		}
-	}
-	return nil
+	return trace.WritePage(w, page, p.Name, data)
 }

@@ -14,6 +14,9 @@ import (
 //go:embed page.html
 var page string
 
+//go:embed page.css
+var style string
+
 // pageData is what the page's script reads: the report, and the runs as one array per property, which is shorter in
 // JSON than one object per run. Times are nanoseconds.
 type pageData struct {
@@ -74,10 +77,16 @@ func (t *Timeline) WriteHTML(w io.Writer, r *Report) error {
 	if err != nil {
 		return err
 	}
-	data = diag.PrintableJSON(data)
-	title := html.EscapeString(diag.Printable(t.Plan.Name))
-	before, after, _ := strings.Cut(strings.ReplaceAll(page, "@TITLE@", title), "@DATA@")
-	for _, part := range []string{before, string(data), after} {
+	return WritePage(w, page, t.Plan.Name, data)
+}
+
+// WritePage writes a page with its title, the style that all pages have in common, and data, which is JSON, in their
+// places.
+func WritePage(w io.Writer, page, title string, data []byte) error {
+	title = html.EscapeString(diag.Printable(title))
+	page = strings.NewReplacer("@TITLE@", title, "@STYLE@", strings.TrimSpace(style)).Replace(page)
+	before, after, _ := strings.Cut(page, "@DATA@")
+	for _, part := range []string{before, string(diag.PrintableJSON(data)), after} {
 		if _, err := io.WriteString(w, part); err != nil {
 			return err
 		}

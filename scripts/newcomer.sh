@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Measures how long README takes a newcomer: in a clone, with empty caches of Go for builds and modules, it runs README's
+# first command under "Try it", which compiles a model and verifies it. It fails if that takes more than 60 s.
+#
+#   scripts/newcomer.sh [REV]
+#
+# REV is what is cloned; HEAD by default. A machine with other work is slower than a newcomer's. So where the limit is
+# passed, the time counts that the processors spent for it, divided among them: what it would take on a quiet machine if all
+# of it ran side by side. A variable of the environment, LIMIT, is the number of seconds.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+limit=${LIMIT:-60}
+tmp=$(mktemp -d)
+clean_up() {
+  chmod -R u+w "$tmp" # Go's cache of modules is read-only
+  rm -rf "$tmp"
+}
+trap clean_up EXIT
+
+now() { date +%s.%N; }
+# cpu: the seconds that processors have spent for children of this shell that have ended
+cpu() { times | tail -n 1 | awk '{ split($1 "m" $2, t, /[ms]/); print t[1] * 60 + t[2] + t[4] * 60 + t[5] }'; }
+
+unset GOFLAGS
+export GOCACHE=$tmp/build GOMODCACHE=$tmp/modules
+start=$(now)
+git clone -q "$root" "$tmp/clone"
+cd "$tmp/clone"
+git checkout -q "${1:-$(git -C "$root" rev-parse HEAD)}"
+cloned=$(now)
+command=$(awk '/^## Try it/ { found = 1 } found && /^go run/ { print; exit }' README.md)
+go list -deps ./cmd/rammerc >/dev/null # downloads the modules that it needs
+downloaded=$(now)
+eval "$command" >"$tmp/stdout" 2>"$tmp/stderr" || { cat "$tmp/stderr"; exit 1; }
+end=$(now)
+grep -q '^verified on the emu engine' "$tmp/stderr" || { echo "nothing was verified:"; cat "$tmp/stderr"; exit 1; }
+echo "$command"
+awk -v a="$start" -v b="$cloned" -v c="$downloaded" -v d="$end" -v cpu="$(cpu)" -v n="$(nproc)" -v limit="$limit" 'BEGIN {
+  printf "clone %.1f s, modules %.1f s, build, compile and verify %.1f s: %.1f s in all\n", b - a, c - b, d - c, d - a
+  printf "processors spent %.1f s, which is %.1f s on each of %d\n", cpu, cpu / n, n
+  took = d - a
+  if (took > limit && cpu / n + (c - a) < took) took = cpu / n + (c - a)
+  if (took > limit) { printf "more than %d s\n", limit; exit 1 }
+}'
