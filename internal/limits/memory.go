@@ -69,10 +69,9 @@ func ParseBytes(text string) (int64, error) {
 // available is the least of the machine's memory, the limit of the process's control group, and its limit on address
 // space; of the latter a part that Go needs for itself is taken off.
 func available() int64 {
-	n := int64(8 << 30) // where the machine does not say
-	var info syscall.Sysinfo_t
-	if syscall.Sysinfo(&info) == nil {
-		n = int64(info.Totalram) * int64(max(info.Unit, 1))
+	n := machineMemory()
+	if n <= 0 {
+		n = 8 << 30 // where the machine does not say
 	}
 	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		if text, err := os.ReadFile(file); err == nil {
