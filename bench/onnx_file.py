@@ -48,8 +48,8 @@ def constant(name, array, dtype="float32"):
 
 
 def value(name, *dims, dtype="float32"):
-    """An input or output."""
-    shape = b"".join(_bytes(1, _number(1, d)) for d in dims)
+    """An input or output. Dims are numbers, or symbols and sums of these."""
+    shape = b"".join(_bytes(1, _bytes(2, d) if isinstance(d, str) else _number(1, d)) for d in dims)
     return _bytes(1, name) + _bytes(2, _bytes(1, _number(1, TYPES[dtype]) + _bytes(2, shape)))
 
 

@@ -57,8 +57,13 @@ func KeptValues() (pairs [][2]string) {
 // A mask becomes ones, since the rows of a batch have no padding: a row with a longer prompt begins its answer in a later
 // step. Positions are the number of the step. Inputs that do not depend on the length of the caches, such as what an
 // encoder has computed, stay inputs. All other outputs of the decoder are gone.
-func Generate(g *ir.Graph, spec Generation) error {
+//
+// A decoder that was merged of two, for the first tokens and for those behind them, is the latter.
+func Generate(g *ir.Graph, spec Generation, opts Options) error {
 	s := &stepMaker{g: g, spec: spec}
+	if err := s.takeBranch(opts); err != nil {
+		return err
+	}
 	if err := s.find(); err != nil {
 		return err
 	}
@@ -106,6 +111,34 @@ func dependsOn(v *ir.Value, symbol string) bool {
 		d.Symbols(names)
 	}
 	return names[symbol]
+}
+
+// branchInput is the input that says which branch of a merged decoder runs.
+const branchInput = "use_cache_branch"
+
+// takeBranch leaves of a merged decoder the branch that takes caches, which may be empty.
+func (s *stepMaker) takeBranch(opts Options) error {
+	i := slices.IndexFunc(s.g.Inputs, func(v *ir.Value) bool { return v.Name == branchInput })
+	if i < 0 {
+		return nil
+	}
+	v := s.g.Inputs[i]
+	dims, ok := v.Shape.Consts()
+	if !ok || v.DType != ir.Bool {
+		return refusedGeneration("input %s is %v%v, want a bool", v.Name, v.DType, v.Shape)
+	}
+	yes := ir.NewTensor(ir.Bool, dims...)
+	for k := range ir.Slice[bool](yes) {
+		ir.Slice[bool](yes)[k] = true
+	}
+	s.replace(v, s.constant(yes))
+	opts.After = nil
+	return runPasses(s.g, []Pass{
+		{"recognize-integers", recognizeIntegers, "folding would make floats of integers"},
+		{"recognize-quantized", recognizeQuantized, "folding would make floats of quantised weights"},
+		{"fold-constants", foldConstants, "the condition must be known"},
+		{"inline-branches", inlineBranches, "the other branch is for the first tokens"},
+	}, opts)
 }
 
 // find finds the decoder's inputs and outputs by their names and shapes.

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes two decoders with caches into a folder, in the form in which PyTorch's exporter based on TorchScript writes those
-of the transformers library: GPT-2, and the decoder of Whisper behind its first token. The keys and values of the tokens
-so far are inputs whose length is a symbol, and outputs that are longer by the new tokens.
+"""Writes decoders with caches into a folder, in the form in which PyTorch's exporter based on TorchScript writes those
+of the transformers library: GPT-2, the decoder of Whisper behind its first token, and GPT-2 with a branch for the first
+tokens, as tools merge two exports. The keys and values of the tokens so far are inputs whose length is a symbol, and
+outputs that are longer by the new tokens.
 
     python3 scripts/export_decoders.py testdata/models/decoders
 """
@@ -88,10 +89,10 @@ def cache(name, length):
     return info(name, TensorProto.FLOAT, "batch_size", HEADS, length, DEPTH)
 
 
-def gpt2(path):
-    g = Graph(1)
+def gpt2_body(g, cached=True):
+    """The logits, and the keys and values of all layers; without caches the tokens are the first ones."""
     batch, seq = g.extent("input_ids", 0), g.extent("input_ids", 1)
-    past = g.extent("past_key_values.0.key", -2)
+    past = g.extent("past_key_values.0.key", -2) if cached else g.const(0)
     total = g.op("Add", past, seq)
     places = g.op("Range", past, total, g.const(1))
     places = g.op("Reshape", g.op("Unsqueeze", places, g.const([0])), g.shape(-1, seq))
@@ -107,8 +108,9 @@ def gpt2(path):
         y = g.linear(g.norm(x), HIDDEN, 3 * HIDDEN)
         parts = g.op("Split", y, g.const([HIDDEN] * 3), outputs=3, axis=2)
         q, k, v = (g.heads(p, batch, seq) for p in parts)
-        k = g.op("Concat", f"past_key_values.{i}.key", k, axis=-2)
-        v = g.op("Concat", f"past_key_values.{i}.value", v, axis=-2)
+        if cached:
+            k = g.op("Concat", f"past_key_values.{i}.key", k, axis=-2)
+            v = g.op("Concat", f"past_key_values.{i}.value", v, axis=-2)
         presents += [k, v]
         scores = g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2]))
         scores = g.op("Div", scores, g.const(math.sqrt(DEPTH), np.float32))
@@ -125,7 +127,11 @@ def gpt2(path):
         t = g.op("Tanh", g.op("Mul", g.op("Add", y, cube), g.const(math.sqrt(2 / math.pi), np.float32)))
         y = g.op("Mul", g.op("Mul", y, g.const(0.5, np.float32)), g.op("Add", t, g.const(1, np.float32)))
         x = g.op("Add", x, g.linear(y, 4 * HIDDEN, HIDDEN))
-    logits = g.op("MatMul", g.norm(x), g.op("Transpose", words, perm=[1, 0]))
+    return g.op("MatMul", g.norm(x), g.op("Transpose", words, perm=[1, 0])), presents
+
+
+def gpt2_ports(logits, presents):
+    """Inputs and outputs, and where the latter come from."""
     longer = "past_sequence_length + sequence_length"
     inputs = [info("input_ids", TensorProto.INT64, "batch_size", "sequence_length")]
     outputs = [(info("logits", TensorProto.FLOAT, "batch_size", "sequence_length", WORDS), logits)]
@@ -134,7 +140,34 @@ def gpt2(path):
             inputs.append(cache(f"past_key_values.{i}.{what}", "past_sequence_length"))
             outputs.append((cache(f"present.{i}.{what}", longer), presents[2 * i + k]))
     inputs.append(info("attention_mask", TensorProto.INT64, "batch_size", longer))
-    g.save(f"{path}/gpt2.onnx", inputs, outputs, "gpt2")
+    return inputs, outputs
+
+
+def gpt2(path):
+    g = Graph(1)
+    g.save(f"{path}/gpt2.onnx", *gpt2_ports(*gpt2_body(g)), "gpt2")
+
+
+def merged(path):
+    """GPT-2 as one file for the prompt and for the tokens behind it: which of two branches runs, an input says."""
+    whole, branches, known = Graph(1), [], {}
+    for cached in (True, False):
+        g = Graph(1)
+        logits, presents = gpt2_body(g, cached)
+        names = {}
+        for c in g.constants:
+            old, what = c.name, (c.data_type, tuple(c.dims), c.raw_data)
+            if what not in known:
+                c.name = known[what] = f"{c.name}_{int(cached)}"
+                whole.constants.append(c)
+            names[old] = known[what]
+        for n in g.nodes:
+            n.input[:] = [names.get(x, x) for x in n.input]
+        results = [helper.make_tensor_value_info(x, TensorProto.FLOAT, None) for x in (logits, *presents)]
+        branches.append(helper.make_graph(g.nodes, "cached" if cached else "first", [], results))
+    results = whole.op("If", "use_cache_branch", outputs=1 + 2 * LAYERS, then_branch=branches[0], else_branch=branches[1])
+    inputs, outputs = gpt2_ports(results[0], results[1:])
+    whole.save(f"{path}/merged.onnx", inputs + [info("use_cache_branch", TensorProto.BOOL, 1)], outputs, "merged")
 
 
 def attention(g, x, k, v, batch, seq, mask=None):
@@ -194,4 +227,5 @@ def whisper(path):
 
 if __name__ == "__main__":
     gpt2(sys.argv[1])
+    merged(sys.argv[1])
     whisper(sys.argv[1])

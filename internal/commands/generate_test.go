@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/engine"
 )
 
 const decoder = "../../testdata/models/decoders/gpt2.onnx"
@@ -17,22 +18,8 @@ const decoder = "../../testdata/models/decoders/gpt2.onnx"
 // A library that generates answers as the evaluator does, which runs the decoder token by token: rows with prompts of
 // different lengths, that end by a token or at the limit; in one launch, and in waves, between which the host looks.
 func TestGenerate(t *testing.T) {
-	needCxx(t)
-	dir := filepath.Join(t.TempDir(), "lib")
-	c := driver.CompileOptions{Out: dir, Target: driver.TargetEmu, Emit: driver.EmitLibrary, Check: true,
-		Generate: "greedy", MaxTokens: 20, EndTokens: []int64{7, 21}}
-	c.Path, c.Dims = decoder, []string{"batch_size=2"}
-	if _, err := driver.Compile(&driver.Job{}, c); err != nil {
-		t.Fatal(err)
-	}
-	for _, waves := range []bool{false, true} {
-		o := VerifyOptions{Model: decoder, Samples: 6, RandomSeed: 1}
-		o.Path, o.Waves = dir, waves
-		r, err := Verify(&driver.Job{}, o)
-		if err != nil || !r.OK || r.Samples != 6 || len(r.Outputs) != 2 {
-			t.Errorf("waves %v: %+v, %v", waves, r, err)
-		}
-	}
+	dir := compiledSearch(t, decoder, "batch_size=2")
+	answersAs(t, dir, decoder)
 	i, err := InspectLibrary(&driver.Job{}, dir)
 	var text bytes.Buffer
 	if err == nil {
@@ -45,6 +32,44 @@ func TestGenerate(t *testing.T) {
 		}
 	}
 	answersOf(t, dir)
+}
+
+// A decoder with cross-attention takes what the encoder has computed as inputs of any length.
+func TestGenerateBehindEncoder(t *testing.T) {
+	model := "../../testdata/models/decoders/whisper.onnx"
+	answersAs(t, compiledSearch(t, model, "encoder_sequence_length=1..12"), model)
+}
+
+// compiledSearch compiles a decoder into a library that generates. Optimising it would take longer than running it.
+func compiledSearch(t *testing.T, model string, dims ...string) (dir string) {
+	t.Helper()
+	needCxx(t)
+	fast := filepath.Join(t.TempDir(), "fast-c++")
+	if err := os.WriteFile(fast, []byte("#!/bin/sh\nexec c++ \"$@\" -O0\n"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CXX", fast)
+	dir = filepath.Join(t.TempDir(), "lib")
+	c := driver.CompileOptions{Out: dir, Target: driver.TargetEmu, Emit: driver.EmitLibrary, Check: true,
+		Generate: "greedy", MaxTokens: 20, EndTokens: []int64{7, 21}}
+	c.Path, c.Dims = model, dims
+	if _, err := driver.Compile(&driver.Job{}, c); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// answersAs compares answers of a library, in one launch and in waves, with those of the evaluator.
+func answersAs(t *testing.T, dir, model string) {
+	t.Helper()
+	for _, waves := range []bool{false, true} {
+		o := VerifyOptions{Model: model, Samples: 5, RandomSeed: 1}
+		o.Path, o.Waves = dir, waves
+		r, err := Verify(&driver.Job{}, o)
+		if err != nil || !r.OK || r.Samples != 5 || len(r.Outputs) != 2 {
+			t.Errorf("waves %v: %+v, %v", waves, r, err)
+		}
+	}
 }
 
 // answersOf asks a library through its Python module: an answer depends on nothing that other runs have left behind, ends
@@ -120,5 +145,42 @@ func TestGenerateIsChecked(t *testing.T) {
 		if !strings.Contains(text, x.want) {
 			t.Errorf("%s %s: %s", x.model, x.search, text)
 		}
+	}
+}
+
+// A decoder that was merged of two becomes the same program as the one that takes caches, and answers the same.
+func TestMergedDecoder(t *testing.T) {
+	merged := "../../testdata/models/decoders/merged.onnx"
+	var kinds, answers []string
+	for _, model := range []string{decoder, merged} {
+		o := driver.CompileOptions{Target: driver.TargetEmu, Generate: "greedy", MaxTokens: 16, EndTokens: []int64{7}}
+		o.Path = model
+		spec, err := o.Spec(&driver.Job{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops, err := driver.LowerGeneral(&driver.Job{}, o, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, op := range ops.Ops {
+			text += op.Kind + "\n"
+		}
+		s, inputs, _, err := driver.Searching(&driver.Job{}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := s.Run(engine.RandomInputs(inputs, 3, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds, answers = append(kinds, text), append(answers, fmt.Sprint(out["tokens"].Data, out["length"].Data))
+	}
+	if kinds[0] != kinds[1] || strings.Count(kinds[0], "\n") < 30 {
+		t.Errorf("rOperators %s and of the merged decoder %s", kinds[0], kinds[1])
+	}
+	if answers[0] != answers[1] {
+		t.Errorf("answers %s and of the merged decoder %s", answers[0], answers[1])
 	}
 }

@@ -126,7 +126,7 @@ func (o *VerifyOptions) verify(job *driver.Job, s *subject, samples *engine.Samp
 			return nil, err
 		}
 	}
-	if !r.OK && s.model != nil {
+	if !r.OK && s.model != nil && s.search == nil {
 		r.Overflow = findOverflow(s.model, samples.At(0).In, s.precision)
 	}
 	if !r.OK && o.Bisect {
@@ -205,6 +205,9 @@ func (o *VerifyOptions) reference(job *driver.Job, s *subject) error {
 	engine.WithDomains(s.inputs, s.model)
 	if err := driver.Reference(s.model, s.weights); err != nil {
 		return err
+	}
+	if s.generates() && o.Bisect {
+		return diag.New("bad-flag", "--bisect: compile the decoder with --state, which is one step, to compare its nodes")
 	}
 	if s.generates() {
 		s.search = &engine.Search{Graph: s.model, File: o.Model, Generation: *s.ranges().Generate}

@@ -240,7 +240,7 @@ type openGraph struct {
 func (o *openGraph) load(job *Job, opt CompileOptions) (*onnx.Model, error) {
 	m, err := LoadOpen(job, opt.ModelOptions)
 	if err == nil && opt.generation != nil {
-		err = diag.InFile(graphopt.Generate(m.Graph, *opt.generation), opt.Path)
+		err = diag.InFile(graphopt.Generate(m.Graph, *opt.generation, opt.passes(opt.PrecisionChoice())), opt.Path)
 	}
 	if err != nil {
 		return nil, err

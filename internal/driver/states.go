@@ -85,7 +85,7 @@ func (c *Compilation) findStates(g *ir.Graph, ranges []axes.Range) error {
 	if err == nil && c.opt.generation != nil {
 		c.opt.generation.States = pairs
 		pairs = append(pairs, graphopt.KeptValues()...)
-		err = graphopt.Generate(g, *c.opt.generation)
+		err = graphopt.Generate(g, *c.opt.generation, c.opt.passes(c.opt.PrecisionChoice()))
 	}
 	if err != nil {
 		return err

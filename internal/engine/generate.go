@@ -127,6 +127,8 @@ func (s *Search) feed(in, held Tensors, r *rows, step int64) Tensors {
 			feed[name] = filled(v, func(b int64) int64 { return r.at(b, step) }, batch, 1)
 		case strings.HasSuffix(name, "position_ids"):
 			feed[name] = filled(v, here, batch, 1)
+		case name == "use_cache_branch":
+			feed[name] = filled(v, func(int64) int64 { return 1 }, v.Shape.MustConsts()...)
 		case name == "cache_position":
 			feed[name] = filled(v, here, 1)
 		case in[name] == nil && strings.HasSuffix(name, "attention_mask"):

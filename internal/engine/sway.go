@@ -36,7 +36,7 @@ const swayMost = 0.25
 // explains reports whether the difference of an output is within the sway of the model, and how far it sways: by relative
 // L2, or by the share of elements that change where they are no floats; 0 if that was not measured.
 func (s *sway) explains(d tolerance.Difference) (ok bool, by float64) {
-	if s.want == nil || s.c.Limit > 0 || d.Problem != "" || !s.measure() {
+	if s.want == nil || s.c.Search != nil || s.c.Limit > 0 || d.Problem != "" || !s.measure() {
 		return false, 0
 	}
 	m, off := s.moved[d.Name], d.RelL2

@@ -72,8 +72,9 @@ RT_DEVICE uint64_t VEU<Program>::await_verdict(const uint64_t* word, uint64_t ve
   for (;;) {
     const uint64_t seen = detail::load_relaxed_gpu(word);
     if (detail::all_lanes(seen >= verdict)) return seen;
-    patience.spent(seen < verdict, l_.reports,
-                   Report{kWaitReport, l_.segment, veu_, l_.max_steps, 0, 0, 0, 0, verdict, seen});
+    patience.spent(
+        seen < verdict, l_.reports,
+        Report{kWaitReport, l_.segment, veu_, static_cast<uint32_t>(l_.max_steps), 0, 0, 0, 0, verdict, seen});
   }
 }
 
