@@ -48,6 +48,8 @@ type Argument struct {
 	// Initial is what an output or scratch memory holds when the kernel begins: "0", or the name of an input of the same
 	// shape. Where it is "", the kernel writes every element.
 	Initial string `yaml:"initial,omitempty"`
+	// Unpassed is an input that is no argument of the kernel: an output that the kernel changes in place begins with it.
+	Unpassed bool `yaml:"unpassed,omitempty"`
 	// Box says which elements the block (bx, by, bz) writes of an output, or reads of an input: for each dim "from:to",
 	// where to is not included. Without it any block may access any element.
 	Box []string `yaml:"box,omitempty,flow"`
@@ -177,6 +179,17 @@ func (c *Custom) checkInitial(a *Argument) string {
 		return fmt.Sprintf("initial: %s is of another type", a.Initial)
 	}
 	return ""
+}
+
+// Passed lists the arguments that the kernel takes, in order.
+func (c *Custom) Passed() []*Argument {
+	var out []*Argument
+	for i := range c.Arguments {
+		if !c.Arguments[i].Unpassed {
+			out = append(out, &c.Arguments[i])
+		}
+	}
+	return out
 }
 
 // Tensors lists the arguments with a role, in order.

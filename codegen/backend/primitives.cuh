@@ -86,7 +86,7 @@ RT_DEVICE void block_barrier(int threads);
 RT_DEVICE void rtask_barrier(int threads);
 // The same, which also tells how many of them have the predicate. Threads of a warp may come to it at different places
 // of the program (barrier.red.popc, without .aligned).
-RT_DEVICE int rtask_barrier_count(int threads, bool predicate);
+RT_NOINLINE_DEVICE int rtask_barrier_count(int threads, bool predicate);
 // The loader's warp arrives when its ring can be used; the vEU's threads wait for that. Threads of both count.
 RT_DEVICE void loader_ready(int threads);
 RT_DEVICE void wait_for_loader(int threads);

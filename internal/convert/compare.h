@@ -18,6 +18,12 @@
 
 namespace compare {
 
+inline bool wanted(const char* name, int count, char** names) {
+  bool any = count < 2;
+  for (int i = 1; i < count; ++i) any = any || strcmp(names[i], name) == 0;
+  return any;
+}
+
 enum Kind { kReal, kHalf, kBfloat16, kInteger, kBool };
 enum { kNothing = -1, kZero = -2 };
 
@@ -168,7 +174,9 @@ bool run(const char* name, const std::vector<Tensor>& tensors, const typename K:
   rt::harness::Bases bases{};
   bases.at[0] = b;
   original(a);
-  if (!good(cudaGetLastError(), name) || !good(cudaDeviceSynchronize(), name)) return false;
+  if (!good(cudaGetLastError(), name) || !good(cudaDeviceSynchronize(), name)) {
+    return printf("%s: the original cannot be run\n", name), false;
+  }
   const rt::harness::Result r = rt::harness::run<K>(args, rtasks, bases);
   if (!r.ok) return printf("%s: %s\n", name, r.error), false;
   std::vector<char> want(m.bytes), got(m.bytes);

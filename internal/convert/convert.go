@@ -151,14 +151,14 @@ func (p *program) include(name string) {
 
 // checkArguments compares the specification with the kernel's parameters.
 func (p *program) checkArguments(l *diag.List, spec string) {
-	params, args := p.parameters(), p.spec.Arguments
+	params, args := p.parameters(), p.spec.Passed()
 	if len(params) != len(args) {
 		l.Add(p.kernel.it.src.at(p.kernel.node, "bad-kernel-spec", "list all of them under arguments, in order",
 			"%s has %d parameters, and %s has %d arguments", p.kernel.name, len(params), spec, len(args)))
 		return
 	}
 	for i, param := range params {
-		a := &args[i]
+		a := args[i]
 		switch {
 		case param.pointer != a.Role.Tensor():
 			l.Add(p.kernel.it.src.at(param.node, "bad-kernel-spec", "",

@@ -40,6 +40,11 @@ func (r *rewriter) header() string {
 func (p *program) print(text func(*source, *node) string) (items, macros string) {
 	var b strings.Builder
 	printf := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	for _, d := range p.spec.Defines {
+		name, value, _ := strings.Cut(d, "=")
+		printf("#define %s %s\n", name, value)
+		macros += "#undef " + name + "\n"
+	}
 	for _, it := range p.items {
 		if !it.taken {
 			continue
@@ -94,8 +99,7 @@ func (r *rewriter) class(b *strings.Builder) {
 	printf("struct Kernel {\n  struct Args {\n    int32_t grid[3];\n")
 	var values []string
 	params := p.parameters()
-	for i := range p.spec.Arguments {
-		a := &p.spec.Arguments[i]
+	for i, a := range p.spec.Passed() {
 		if a.Role.Tensor() {
 			printf("    rt::Ref %s;\n", a.Name)
 			values = append(values, fmt.Sprintf("rt::AnyPointer{t.ptr<char>(a.%s)}", a.Name))

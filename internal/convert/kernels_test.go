@@ -41,7 +41,7 @@ func compared(t *testing.T, results []*Result) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	if err := WriteProgram(dir, "compare.cc", results, os.Getenv("RAMMER_CONVERT_LARGE") != ""); err != nil {
+	if err := WriteProgram(dir, "compare.cc", results, false); err != nil {
 		t.Fatal(err)
 	}
 	cxx, err := toolchain.FindCxx("")
@@ -68,14 +68,16 @@ func TestKernels(t *testing.T) {
 	compared(t, results)
 }
 
-// Writes the program for a GPU into the folder that RAMMER_CONVERT_KEEP names.
+// Writes the programs for a GPU into the folder that RAMMER_CONVERT_KEEP names.
 func TestKeptForGPU(t *testing.T) {
 	dir := os.Getenv("RAMMER_CONVERT_KEEP")
 	if dir == "" {
 		t.Skip("RAMMER_CONVERT_KEEP names a folder for the sources")
 	}
 	results := convertAll(t, "testdata/kernels")
-	if err := WriteProgram(dir, "large.cu", results, true); err != nil {
-		t.Fatal(err)
+	for name, large := range map[string]bool{"small.cu": false, "large.cu": true} {
+		if err := WriteProgram(dir, name, results, large); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -122,22 +122,37 @@ func (p *program) named(c scope, name string, depth int) (int64, bool) {
 	if kind, value := p.templateArgument(c, name); kind != noParameter {
 		return literal(value)
 	}
+	for _, d := range p.spec.Defines {
+		if defined, value, _ := strings.Cut(d, "="); defined == name {
+			return literal(value)
+		}
+	}
 	if value := initialiser(c.s, c.node, name); value != nil {
 		return p.number(c, value, depth+1)
 	}
-	for _, it := range p.byName[name] {
-		outer := scope{it.src, it.node, name}
-		if it.node.kind == "preproc_def" {
-			if value := it.node.child("value"); value != nil && len(value.children) > 0 {
-				return p.number(outer, value.children[0], depth+1)
-			}
+	most, found := int64(0), false
+	for _, it := range p.byName[name] { // several, if conditions of the preprocessor choose among them
+		if v, ok := p.constant(scope{it.src, it.node, name}, depth); ok {
+			most, found = max(most, v), true
 		}
-		if value := initialiser(it.src, it.node, name); value != nil {
-			return p.number(outer, value, depth+1)
+	}
+	return most, found
+}
+
+// constant is the number that an item defines.
+func (p *program) constant(c scope, depth int) (int64, bool) {
+	if c.node.kind == "preproc_def" {
+		value := c.node.child("value")
+		if value == nil || len(value.children) == 0 {
+			return 0, false
 		}
-		if it.node.kind == "enum_specifier" {
-			return p.enumerator(outer, depth)
-		}
+		return p.number(c, value.children[0], depth+1)
+	}
+	if value := initialiser(c.s, c.node, c.name); value != nil {
+		return p.number(c, value, depth+1)
+	}
+	if c.node.kind == "enum_specifier" {
+		return p.enumerator(c, depth)
 	}
 	return 0, false
 }

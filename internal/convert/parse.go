@@ -163,6 +163,11 @@ func (s *source) of(n *node) string { return s.text[n.start:n.end] }
 // line is the line on which a node starts, from 1.
 func (s *source) line(n *node) int { return sort.SearchInts(s.lines, n.start+1) }
 
+// pragma reports whether a node is in a line that begins with #pragma.
+func (s *source) pragma(n *node) bool {
+	return strings.HasPrefix(strings.TrimSpace(s.text[s.lines[s.line(n)-1]:]), "#pragma")
+}
+
 // at is a message about a node.
 func (s *source) at(n *node, id, help, format string, args ...any) *diag.Diagnostic {
 	return &diag.Diagnostic{ID: id, File: s.path, Line: s.line(n), Message: fmt.Sprintf(format, args...), Help: help}

@@ -60,7 +60,7 @@ func (p *program) take() {
 }
 
 func (p *program) takeItem(it *item) {
-	if it.taken || !p.forDevice(it) {
+	if it.taken || !p.forDevice(it) || it.macro && builtIn(it.names[0]) {
 		return
 	}
 	it.taken = true
@@ -70,6 +70,9 @@ func (p *program) takeItem(it *item) {
 		}
 	})
 }
+
+// builtIn reports whether CUDA has a name itself. Macros of that name are for other compilers.
+func builtIn(name string) bool { return indices[name] || barriers[name] != "" || exchanges[name] }
 
 // forDevice reports whether code of the device can use an item: functions for the host alone it cannot, nor kernels.
 func (p *program) forDevice(it *item) bool {

@@ -22,6 +22,8 @@ type Spec struct {
 	Template []string `yaml:"template,omitempty"` // template arguments, as C++
 	// Blank lists macros without a meaning for the device, such as attributes, which the parser cannot place.
 	Blank []string `yaml:"blank,omitempty"`
+	// Defines are macros that a compiler's command line would define, "NAME=VALUE".
+	Defines []string `yaml:"defines,omitempty"`
 	// SharedBytes has the sizes of variables in shared memory whose size the source does not tell by itself.
 	SharedBytes map[string]int64 `yaml:"shared_bytes,omitempty"`
 	// Registers is how many registers a thread takes, about; for the choice of plans. 0 stands for 64.

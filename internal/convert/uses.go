@@ -90,7 +90,7 @@ func (p *program) analyse() *uses {
 	}
 	p.spread(scopes, u.meet)
 	if u.meets || u.lanes {
-		u.leaves = p.partialReturns()
+		u.leaves = p.partialReturns(p.meeting(scopes))
 	}
 	if p.leaves(u) {
 		for name := range u.meet {
@@ -145,9 +145,43 @@ func (p *program) methods(name string) int {
 	return n
 }
 
-// partialReturns lists the returns of the kernel behind which a barrier may still come, unless all threads of a block
-// take them together.
-func (p *program) partialReturns() []*node {
+// meeting is the set of functions and macros in which threads wait for others, by name.
+func (p *program) meeting(scopes []scope) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range scopes {
+		c.node.walk(func(n *node) bool {
+			if name := c.s.of(n); n.kind == "identifier" && (barriers[name] != "" || exchanges[name]) {
+				out[c.name] = true
+			}
+			return true
+		})
+	}
+	p.spread(scopes, out)
+	return out
+}
+
+// meetsLater reports whether threads may still wait for others when one has come to n: behind it, or in a loop around
+// it.
+func (p *program) meetsLater(n, body *node, meeting map[string]bool) bool {
+	s, from := p.kernel.it.src, n.start
+	for c := n.parent; c != body; c = c.parent {
+		if c.kind == "for_statement" || c.kind == "while_statement" || c.kind == "do_statement" {
+			from = c.start
+		}
+	}
+	later := false
+	body.walk(func(c *node) bool {
+		if name := s.of(c); c.kind == "identifier" && c.start >= from {
+			later = later || barriers[name] != "" || exchanges[name] || meeting[name] && name != p.kernel.name
+		}
+		return !later
+	})
+	return later
+}
+
+// partialReturns lists the returns of the kernel behind which threads may still wait for others, unless all threads of
+// a block take them together.
+func (p *program) partialReturns(meeting map[string]bool) []*node {
 	body, s := p.kernel.node.child("body"), p.kernel.it.src
 	var out []*node
 	uniform := p.uniformNames()
@@ -155,22 +189,12 @@ func (p *program) partialReturns() []*node {
 		if n.kind == "lambda_expression" {
 			return false
 		}
-		if n.kind == "return_statement" && !(n.parent == body && n == lastStatement(body)) &&
-			!uniformlyReached(s, n, body, uniform) {
+		if n.kind == "return_statement" && p.meetsLater(n, body, meeting) && !uniformlyReached(s, n, body, uniform) {
 			out = append(out, n)
 		}
 		return true
 	})
 	return out
-}
-
-func lastStatement(body *node) *node {
-	for i := len(body.children) - 1; i >= 0; i-- {
-		if k := body.children[i].kind; k != "}" && k != "comment" {
-			return body.children[i]
-		}
-	}
-	return nil
 }
 
 // uniformNames are the names in the kernel that stand for the same value in all threads of a block: parameters and
