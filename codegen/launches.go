@@ -73,7 +73,8 @@ func dispatches(plan *vdevice.Plan, segment int, rows [][]vdevice.Step) []dispat
 // tables and weights alone, which nobody changes. An rProgram needs the whole device, so there is none at either end.
 func begins(plan *vdevice.Plan, segment int) bool {
 	first, last := plan.Segments[0], plan.Segments[len(plan.Segments)-1]
-	return segment == 0 && !first.Serial && first.Kind != vdevice.RProgram && last.Kind != vdevice.RProgram
+	return segment == 0 && !first.Serial && first.Kind != vdevice.RProgram && last.Kind != vdevice.RProgram &&
+		plan.Segments[plan.TurnBefore(segment)].Kind != vdevice.RProgram
 }
 
 // waves lists one launch a wave.

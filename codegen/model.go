@@ -102,6 +102,7 @@ func (s *source) segmentRows() {
 		row := schema.SegmentRow{
 			Kind: segmentKinds[t.kind], VEUs: t.veus, Streams: t.streams, Counters: t.counters, Cluster: t.cluster,
 			FirstLine: t.firstLine, FirstLaunch: first, Launches: len(t.launches), MaxSteps: uint32(t.maxSteps),
+			Turns: t.turns, Repeated: t.repeated,
 			Steps: uint64(t.steps), StepCount: uint64(t.stepCount), Waits: uint64(t.waits),
 			WaitCount: uint64(t.waitCount),
 			Moves:     uint64(t.moves), MoveCount: uint64(t.moveCount),

@@ -77,12 +77,18 @@ func (s *source) segmentTable() {
 		s.printf("// %7d  %-8s  %8d  %5d  %4d  %7d  %5d  %9s\n",
 			i, t.kind, launches, t.waves, t.veus, t.stepCount, waits, predicted)
 	}
+	for i := range s.segments {
+		if turns, repeated := s.plan.Turns(i); turns > 1 {
+			s.printf("// Segments %d to %d are a loop of %d turns.\n", i, i+repeated-1, turns)
+		}
+	}
 	if sum > 0 && len(s.segments) > 1 {
 		s.printf("// %61s\n", fmt.Sprintf("together %.1f µs", sum/1e3))
 	}
 }
 
-// predicted is what a segment takes by the costs that the plan was made with, in nanoseconds; 0 when there are none.
+// predicted is what a segment takes by the costs that the plan was made with, in nanoseconds, in all turns if it is part of
+// a loop; 0 when there are none.
 func (l *layout) predicted(segment int) float64 {
 	if l.opt.Cost == nil {
 		return 0
@@ -96,7 +102,7 @@ func (l *layout) predicted(segment int) float64 {
 	if err != nil {
 		panic("BUG: a plan that was verified cannot be simulated: " + err.Error())
 	}
-	return ns
+	return ns * float64(l.plan.Runs(segment))
 }
 
 // What the notes on the program show: steps of the first waves one by one, and a line for each of some more waves.

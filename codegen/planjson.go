@@ -105,6 +105,9 @@ type planSegment struct {
 	Counters int    `json:"counters"`
 	Cluster  int    `json:"cluster"` // the vEUs of a cluster; 0: there are no clusters
 	Serial   bool   `json:"serial"`  // whether launches do not overlap
+	// Loop is the loop that the segment is part of, counted from 1, and Turns how often that is run; 0: it is in none.
+	Loop  int   `json:"loop,omitempty"`
+	Turns int64 `json:"turns,omitempty"`
 	// Nodes are the launches of a parallel graph.
 	Nodes []planNode `json:"nodes,omitempty"`
 	// Steps has for each vEU its steps, each of which is the index of an rOperator, an rTask, a wave, whether it signals,
@@ -150,6 +153,9 @@ func (l *layout) writePlan(w io.Writer) error {
 	for i, seg := range l.plan.Segments {
 		fmt.Fprintf(b, "%s\n  {\"kind\": %q, \"veus\": %d, \"waves\": %d, \"counters\": %d, \"cluster\": %d, \"serial\": %t,", comma(i), seg.Kind,
 			len(seg.Program.Steps), seg.Program.Waves, seg.Program.Counters, seg.Program.Cluster, seg.Serial)
+		if seg.Loop > 0 {
+			fmt.Fprintf(b, " \"loop\": %d, \"turns\": %d,", seg.Loop, l.plan.Runs(i))
+		}
 		l.writeNodes(b, seg)
 		fmt.Fprint(b, " \"steps\": [")
 		l.writeSteps(b, seg.Program)

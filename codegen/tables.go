@@ -15,6 +15,7 @@ type segmentTables struct {
 	veus, waves, streams                      int
 	counters, firstLine, cluster              int
 	maxSteps, stepCount, waitCount, moveCount int
+	turns, repeated                           int
 	steps, waits, moves                       int64 // offsets
 	launches                                  []launch
 	parts                                     parts // what its steps use
@@ -33,6 +34,7 @@ func (l *layout) addSegment(segment int) error {
 	t := segmentTables{
 		kind: seg.Kind, veus: len(rows), waves: p.Waves, streams: seg.Streams(), at: l.tableBytes, firstLine: l.lines,
 	}
+	t.turns, t.repeated = l.plan.Turns(segment)
 	for _, steps := range rows {
 		t.stepCount += len(steps)
 		t.maxSteps = max(t.maxSteps, len(steps))

@@ -1,6 +1,7 @@
 package graphopt
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/rammerc/rammerc/ir"
@@ -68,6 +69,7 @@ func (l *liveness) dropOptional(n *ir.Node) {
 	if op == nil {
 		return
 	}
+	l.dropSequences(n)
 	for i, v := range n.Outputs {
 		if p := op.OutputPort(i); v != nil && !l.live[v] && p != nil && p.Optional && !p.Variadic {
 			n.Outputs[i] = nil
@@ -77,4 +79,32 @@ func (l *liveness) dropOptional(n *ir.Node) {
 	for len(n.Outputs) > 1 && n.Outputs[len(n.Outputs)-1] == nil {
 		n.Outputs = n.Outputs[:len(n.Outputs)-1]
 	}
+}
+
+// dropSequences removes what a loop takes of sequences that no turn uses, and what it collects for nobody.
+func (l *liveness) dropSequences(n *ir.Node) {
+	begins := n.IsInternal("RepeatBegin")
+	if !begins && !n.IsInternal("RepeatEnd") {
+		return
+	}
+	carried := int(n.Int("carried", 0))
+	inputs, outputs := 0, 1 // how many come before the values
+	if !begins {
+		inputs, outputs = 1, 0
+	}
+	attrs := ir.Attrs{}
+	maps.Copy(attrs, n.Attrs)
+	axes, reverse := []int64{}, []int64{}
+	in, out := slices.Clone(n.Inputs[:inputs+carried]), slices.Clone(n.Outputs[:outputs+carried])
+	for i := range n.Ints("axes") {
+		v := n.Outputs[outputs+carried+i]
+		if !l.live[v] {
+			l.changed = true
+			continue
+		}
+		in, out = append(in, n.Inputs[inputs+carried+i]), append(out, v)
+		axes, reverse = append(axes, n.Ints("axes")[i]), append(reverse, n.Ints("reverse")[i])
+	}
+	attrs["axes"], attrs["reverse"] = ir.IntsAttr(axes...), ir.IntsAttr(reverse...)
+	n.Inputs, n.Outputs, n.Attrs = in, out, attrs
 }

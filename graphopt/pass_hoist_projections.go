@@ -64,11 +64,18 @@ type cellLayerKey struct {
 	op    string
 	w     *ir.Value
 	batch int64
+	loop  *ir.Node // the end of the loop in whose body they are, nil if they are in none
 }
 
 // cellLayers finds the cells of g with a constant W of float32, in order of their first cells.
 func cellLayers(g *ir.Graph) []*cellLayer {
 	by := map[cellLayerKey]*cellLayer{}
+	loopOf := map[*ir.Node]*ir.Node{}
+	for _, r := range ir.Repeats(g) {
+		for _, n := range r.Body {
+			loopOf[n] = r.End
+		}
+	}
 	var layers []*cellLayer
 	for _, n := range g.Nodes {
 		port, ok := cellWeight[n.Op]
@@ -79,7 +86,7 @@ func cellLayers(g *ir.Graph) []*cellLayer {
 		if w == nil || w.Const == nil || w.DType != ir.Float32 {
 			continue
 		}
-		key := cellLayerKey{n.Op, w, n.Inputs[0].Shape.MustConsts()[0]}
+		key := cellLayerKey{n.Op, w, n.Inputs[0].Shape.MustConsts()[0], loopOf[n]}
 		if by[key] == nil {
 			by[key] = &cellLayer{cellLayerKey: key}
 			layers = append(layers, by[key])

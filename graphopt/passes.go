@@ -45,6 +45,7 @@ var Passes = []Pass{
 	{"fold-constants", foldConstants, "exporters compute shapes and scales with nodes; patterns need to see them as constants"},
 	{"inline-branches", inlineBranches, "when extents are bound, the conditions that exporters write are constants"},
 	{"read-operands", readOperands, "what a run reads in operands is not for other passes; they need shapes that are known"},
+	{RepeatSteps, repeatSteps, "what is written out next are the steps of one period, however many there are"},
 	{"unroll-loops", unrollLoops, "a loop with a known number of iterations needs no control flow in the program"},
 	{"fold-constants", foldConstants, "in an unrolled loop the counter is a constant, and so is what follows from it"},
 	{"inline-branches", inlineBranches, "conditions inside unrolled loops have become constants"},
@@ -94,6 +95,9 @@ var Passes = []Pass{
 	{StoreChannelsLast, storeChannelsLast, "the operators between which values are stored are known"},
 }
 
+// RepeatSteps is the pass to leave out where dims have ranges, along which loops cannot be compared.
+const RepeatSteps = "repeat-steps"
+
 // NarrowStorage names the pass that stores values in 16 bits.
 const NarrowStorage = "narrow-storage"
 
@@ -115,6 +119,9 @@ var Constraints = []Constraint{
 	{"fold-constants", "read-operands", "operands that are constants say more than declarations"},
 	{"read-operands", "unroll-loops", "the number of runs of a loop may follow from what it collects"},
 	{"read-operands", "count-extents", "shapes that are declared need no names"},
+	{"fold-constants", RepeatSteps, "numbers of steps must be constants"},
+	{RepeatSteps, "unroll-loops", "a loop that is divided is not written out whole"},
+	{RepeatSteps, "expand-recurrent", "neither is a recurrent operator"},
 	{"unroll-loops", "decompose", "operators in a loop's body are to be decomposed, too"},
 	{"unroll-loops", "select-branches", "the conditions of some runs are constants"},
 	{"select-branches", "count-extents", "what branches find is to have a place of its own"},

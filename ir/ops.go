@@ -25,6 +25,7 @@ var Ops = slices.Concat(
 	countedOps,
 	extentOps,
 	operandOps,
+	repeatOps,
 )
 
 var opIndex = indexOps(Ops)

@@ -15,6 +15,7 @@ import (
 //   - constants hold as many elements as their dims say, of their element type;
 //   - nodes have the inputs, outputs and attributes of their operator's row, and the element types and
 //     shapes of their outputs are those that InferShapes computes;
+//   - a loop (ops_repeat.go) begins and ends once, and only its end gives values of its body to what follows;
 //   - the order in which a value is stored, if it has one, names each of its dims once, and a node makes the value.
 //
 // An extent that shape inference cannot know (unk__0, …) is compatible with any extent.
@@ -109,6 +110,9 @@ func (v *verifier) graph(g *Graph, outer *visible) {
 	}
 	for i, x := range g.Outputs {
 		v.use(x, nil, fmt.Sprintf("output %d of graph %q", i, g.Name), s)
+	}
+	if v.diags.Errors() == 0 {
+		v.repeats(g)
 	}
 	// Names must differ only along the chain of graphs around a value. The two branches of an If may use the same ones.
 	for _, name := range names {

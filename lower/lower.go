@@ -42,6 +42,7 @@ func lowerGraph(g *ir.Graph, x *axes.Axes, states []State, t target.Target, kern
 	for _, v := range g.Inputs[:len(g.Inputs)-len(states)] {
 		b.AddInput(v)
 	}
+	b.SetLoops(g)
 	parts := concatenated(g)
 	for i, v := range g.Outputs {
 		out := b.AddOutput(v)

@@ -104,6 +104,10 @@ var lowerings = []row{
 	{ir.InternalDomain, "Require", indexed.Require},
 	{ir.InternalDomain, "Declared", views.Identity},
 
+	// Both ends of a loop.
+	{ir.InternalDomain, "RepeatBegin", indexed.RepeatBegin},
+	{ir.InternalDomain, "RepeatEnd", indexed.RepeatEnd},
+
 	// Operators that find elements, and say how many.
 	{ir.InternalDomain, "NonZero", indexed.NonZero},
 	{ir.InternalDomain, "Range", indexed.CountUp},

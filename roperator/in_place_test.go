@@ -79,7 +79,7 @@ func TestVerifyPointwise(t *testing.T) {
 	check := func(of int) error {
 		var l diag.List
 		op := &ROperator{Name: "op"}
-		verifyPointwise(&l, op, &Candidate{Tasks: 2, Inst: kernels[0].Bind(), Reads: []Access{{x, half(of), true}},
+		verifyPointwise(&l, op, &Candidate{Tasks: 2, Inst: kernels[0].Bind(), Reads: []Access{{View: x, Box: half(of), Pointwise: true}},
 			Writes: []Access{{View: y, Box: half(0)}}})
 		return l.Err()
 	}

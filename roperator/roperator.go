@@ -51,7 +51,8 @@ type Buffer struct {
 	// Factors are the axes along which elements lie, from the outermost to the innermost, where only a run knows how
 	// many of them are live; nil if nothing is known of them.
 	Factors axes.Axis
-	// State says that the elements are there before the program runs, from the run before (Port.State).
+	// State says that the elements are there before the program runs, from the run before (Port.State), or that a turn of
+	// a loop leaves them to the next one.
 	State bool
 }
 
@@ -87,7 +88,22 @@ type Access struct {
 	// Pointwise says of a read that an rTask needs each element of the part for nothing but the element at the same place
 	// of what it writes, and reads it before it writes that one. See Candidate.Replaceable.
 	Pointwise bool
+	// Before says of a read that it is of what the turn before has left; in the first turn the rKernel takes nothing of it.
+	Before bool
+	// Turns says which part of the box a turn of a loop accesses, where that is not all of it.
+	Turns Turns
 }
+
+// Turns is a part of a box that differs from turn to turn of a loop: along dim Dim of the view, the Rows elements from
+// First + turn·Step on. Together the turns have the whole dim. The zero value stands for the same box in all turns.
+type Turns struct {
+	Trips             int64
+	Dim               int
+	First, Step, Rows int64
+}
+
+// Loop is a part of the program that is repeated.
+type Loop struct{ Trips int64 }
 
 // Work is what one rTask has to do, for modelled costs. All figures are those of the largest rTask.
 type Work struct {
@@ -174,6 +190,7 @@ type ROperator struct {
 	Precision  precision.Precision // that its node was given; what a candidate does is its Arithmetic
 	Candidates []*Candidate        // at least one; the first is the safest
 	Parts      Parts
+	Loop       int // 1 + the index in Graph.Loops of the loop that it is part of; 0: it is in none
 }
 
 // Parts says that the output of an rOperator is partial results, which another rOperator joins. Candidates may cut what
@@ -196,6 +213,8 @@ type Graph struct {
 	Outputs []Port
 	// Ranges are the dims whose extents only a run knows. Shapes, boxes and counts of rTasks are those of the largest.
 	Ranges []axes.Range
+	// Loops are the parts that are repeated, in an order in which they can run one after another.
+	Loops []Loop
 }
 
 // Port is an input or output of the program.

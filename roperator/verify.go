@@ -23,7 +23,7 @@ func Verify(g *Graph) error {
 			l.Add(opDiag(op, fmt.Sprintf("ID is %d, want %d", op.ID, i)))
 		}
 		for _, c := range op.Candidates {
-			verifyCandidate(&l, op, c, written)
+			verifyCandidate(&l, g, op, c, written)
 			verifyStream(&l, g, op, c)
 			verifyPointwise(&l, op, c)
 		}
@@ -71,7 +71,7 @@ func opDiag(op *ROperator, msg string) *diag.Diagnostic {
 	return &diag.Diagnostic{ID: "roperator-verify", Node: op.Name, Op: op.Kind, Message: msg}
 }
 
-func verifyCandidate(l *diag.List, op *ROperator, c *Candidate, written []bool) {
+func verifyCandidate(l *diag.List, g *Graph, op *ROperator, c *Candidate, written []bool) {
 	name := c.Inst.Name()
 	if c.Tasks < 1 {
 		l.Add(opDiag(op, name+" has no rTasks"))
@@ -81,7 +81,7 @@ func verifyCandidate(l *diag.List, op *ROperator, c *Candidate, written []bool) 
 		if a.View.Buf.Kind == Const {
 			l.Add(opDiag(op, name+" lists a constant as a read"))
 		}
-		if !written[a.View.Buf.ID] && !a.View.Buf.State {
+		if b := a.View.Buf; !written[b.ID] && !a.Before && (!b.State || b.Kind == Arena) {
 			l.Add(opDiag(op, fmt.Sprintf("%s reads %s, which nothing wrote before", name, a.View.Buf.Name)))
 		}
 		verifyBounds(l, op, name, a.View)
@@ -92,6 +92,28 @@ func verifyCandidate(l *diag.List, op *ROperator, c *Candidate, written []bool) 
 		}
 		verifyBounds(l, op, name, a.View)
 		verifyTiling(l, op, c, a)
+	}
+	for _, a := range append(slices.Clone(c.Reads), c.Writes...) {
+		verifyTurns(l, g, op, name, &a)
+	}
+}
+
+// verifyTurns checks that all turns of a loop together access a view of which each accesses a part, and that values of the
+// turn before are those of a loop.
+func verifyTurns(l *diag.List, g *Graph, op *ROperator, name string, a *Access) {
+	t := &a.Turns
+	switch {
+	case a.Before && (op.Loop == 0 || !a.View.Buf.State):
+		l.Add(opDiag(op, fmt.Sprintf("%s reads of %s what the turn before left, but is in no loop that leaves it", name,
+			a.View.Buf.Name)))
+	case t.Trips == 0:
+	case op.Loop == 0 || g.Loops[op.Loop-1].Trips != t.Trips:
+		l.Add(opDiag(op, fmt.Sprintf("%s has a part of %s for each of %d turns, which its loop has not", name,
+			a.View.Buf.Name, t.Trips)))
+	case t.Rows < 1 || t.Rows*t.Trips != a.View.Shape[t.Dim] || t.Step != t.Rows && t.Step != -t.Rows ||
+		t.First != max(0, -t.Step*(t.Trips-1)):
+		l.Add(opDiag(op, fmt.Sprintf("%s: %d turns of %d elements from %d%+d·turn on are not the %d of %s", name, t.Trips,
+			t.Rows, t.First, t.Step, a.View.Shape[t.Dim], a.View.Buf.Name)))
 	}
 }
 

@@ -22,6 +22,9 @@ type planner struct {
 	together                [][]int32  // the same for rPrograms: rOperators of one branch follow each other (branches.go)
 	cluster                 int        // vEUs in a cluster of an rProgram; 0: there are none
 	fastOnly                bool       // rOperators have the candidates that are fastest by themselves
+
+	parts  []*part      // of a graph with loops; nil for others
+	shared map[int]bool // buffers that other parts of the graph access, too
 }
 
 func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, policy Policy) (*planner, error) {
@@ -30,6 +33,9 @@ func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, pol
 		return nil, err
 	}
 	p := &planner{g: g, spec: spec, costs: costs, prediction: profiler.PredictionOf(costs), ops: newOpGraph(g)}
+	if len(g.Loops) > 0 {
+		return p, newParts(p, spec, costs, policy)
+	}
 	p.plain, p.resident, p.staged, p.forClusters = splitChoices(choices)
 	p.waves = policy.waves(p)
 	p.together = p.ops.together(p.waves)
@@ -40,7 +46,7 @@ func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, pol
 // data travel in tagged words.
 func (p *planner) scheduler(resident bool) *scheduler {
 	s := newScheduler(p.g, p.spec, p.ops, p.plain)
-	s.costs, s.fastOnly = p.costs, p.fastOnly
+	s.costs, s.fastOnly, s.shared = p.costs, p.fastOnly, p.shared
 	if resident {
 		s.inClusters(p.cluster)
 		s.residence = newResidence(p.g, p.resident, p.staged, p.forClusters, p.together, s.spec.VEUs(), s.cluster)
@@ -310,7 +316,12 @@ func (p *planner) fastestOf(plans ...*vdevice.Plan) *vdevice.Plan {
 
 // branches reports that some wave has several rOperators, so that an order of rTasks other than that of waves may be
 // better.
-func (p *planner) branches() bool { return len(p.g.Ops) > len(p.waves) }
+func (p *planner) branches() bool {
+	if p.parts != nil {
+		return slices.ContainsFunc(p.parts, func(x *part) bool { return x.branches() })
+	}
+	return len(p.g.Ops) > len(p.waves)
+}
 
 // laidOut decides what the kinds of plans have in common: how steps are run, which launches have multiprocessors to
 // themselves, and where buffers live.

@@ -28,7 +28,7 @@ func Proposals(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, opt 
 	if err != nil {
 		return nil, err
 	}
-	first := p.laidOut(kind.make(p))
+	first := p.laidOut(p.plan(kind))
 	out := []Proposal{{Kind: kind.name, Plan: first, Modelled: p.time(first)}}
 	if kind.name != PlanAuto || most <= 1 {
 		return out, nil
@@ -41,7 +41,7 @@ func Proposals(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, opt 
 		if v.wide && !p.branches() {
 			continue
 		}
-		plan := p.laidOut(v.make(p))
+		plan := p.laidOut(p.plan(&v))
 		text := vdevice.FormatPlan(plan)
 		k := slices.IndexFunc(texts, func(t []byte) bool { return bytes.Equal(t, text) })
 		modelled := p.time(plan)

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"maps"
 	"slices"
 	"sort"
 
@@ -19,10 +20,11 @@ type scheduler struct {
 	choices      [][]choice // per rOperator: what may be picked
 	residence    *residence
 	costs        profiler.Costs
-	cluster      int     // vEUs in a cluster; 0: there are none
-	launchWeight float64 // launches count so many times in Algorithm 1; 0 is 1
-	fastOnly     bool    // the planner's
-	barriers     bool    // all rTasks of a wave come after all of the wave before
+	cluster      int          // vEUs in a cluster; 0: there are none
+	launchWeight float64      // launches count so many times in Algorithm 1; 0 is 1
+	fastOnly     bool         // the planner's
+	shared       map[int]bool // the planner's
+	barriers     bool         // all rTasks of a wave come after all of the wave before
 
 	placed []*placedOp // per rOperator: nil until its wave is committed
 	cache  *tileCache
@@ -332,7 +334,10 @@ func (s *scheduler) build(g *group, pick []int) *vdevice.Program {
 // carry says which of the buffers that the group's rTasks write travel in tagged words, and whether some rTask needs
 // them in plain memory as well.
 func (s *scheduler) carry(b *vdevice.Builder, g *group) {
-	plain := map[int]bool{}
+	plain := maps.Clone(s.shared)
+	if plain == nil {
+		plain = map[int]bool{}
+	}
 	for id := range s.g.Ops {
 		o := s.placed[id]
 		imported := o.choice.c.Imported()

@@ -168,6 +168,8 @@ type SegmentRow struct {
 	FirstLaunch int // the first of its launches in the model's
 	Launches    int
 	MaxSteps    uint32 // of any vEU
+	Turns       int    // of the first segment of a loop: how often the loop is run; otherwise 1
+	Repeated    int    // how many segments are run so often, one after another in each turn; 1 without a loop
 	Steps       uint64
 	StepCount   uint64
 	Waits       uint64
@@ -188,6 +190,8 @@ func (r SegmentRow) Fields() []Field {
 		{"first_launch", r.FirstLaunch},
 		{"launches", r.Launches},
 		{"max_steps", r.MaxSteps},
+		{"turns", r.Turns},
+		{"repeated", r.Repeated},
 		{"steps", r.Steps},
 		{"step_count", r.StepCount},
 		{"waits", r.Waits},

@@ -123,6 +123,7 @@ type life struct {
 	use
 	start, end int     // of its first and its last access, in one order of all accesses that is legal
 	known      []int32 // per lane of the first segment: how many things on it come before every access
+	lasting    bool    // it lasts for all turns of a loop (Plan.lasting)
 }
 
 type placement struct {
@@ -145,10 +146,30 @@ func newLayout(plan *Plan) *layout {
 		l.lanes = max(l.lanes, h.lanes())
 	}
 	toLanes(at, seg, l.orders)
+	lasting := plan.lasting()
 	for id, u := range bufferUses(plan, at, seg, l.lanes, nil) {
 		l.lives[id] = l.lifeOf(u)
+		if hull, ok := lasting[id]; ok && u.firstSeg >= 0 {
+			l.last(&l.lives[id], int32(hull[0]), int32(hull[1]))
+		}
 	}
 	return l
+}
+
+// last makes x a life that lasts from the beginning of one segment to the end of another, or longer.
+func (l *layout) last(x *life, from, to int32) {
+	x.lasting = true
+	if from <= x.firstSeg {
+		x.firstSeg, x.start = from, slices.Min(l.pos[from])
+		x.known = make([]int32, l.orders[from].lanes()) // nothing in the segment comes before it
+	}
+	if to >= x.lastSeg {
+		x.lastSeg, x.end = to, slices.Max(l.pos[to])
+		x.last = nil
+		for lane := range l.orders[to].lanes() { // nothing in the segment comes behind it
+			x.last = append(x.last, touch{veu: int32(lane), first: math.MaxInt32, last: math.MaxInt32})
+		}
+	}
 }
 
 func (l *layout) lifeOf(u use) life {

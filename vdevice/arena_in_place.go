@@ -90,7 +90,8 @@ func (l *layout) inherit(ids []int) []int {
 		placeable[id] = true
 	}
 	list := slices.DeleteFunc(l.plan.inheritances(), func(x inheritanceOf) bool {
-		return !placeable[x.operand] || !placeable[x.result] || !l.plan.runTogether(x)
+		return !placeable[x.operand] || !placeable[x.result] || l.lives[x.operand].lasting || l.lives[x.result].lasting ||
+			!l.plan.runTogether(x)
 	})
 	if len(list) == 0 {
 		return ids

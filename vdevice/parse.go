@@ -189,6 +189,9 @@ func (p *planParser) segment() {
 	for i := range s.Program.Pick {
 		s.Program.Pick[i] = -1
 	}
+	if p.optional("loop") {
+		s.Loop = int(p.number(1, int64(max(1, len(p.plan.Graph.Loops)))))
+	}
 	for k := range edgeRows {
 		edgeRows[k].parseSegment(p, &s)
 	}

@@ -165,6 +165,7 @@ type Segment struct {
 	// Serial says that no launch of the segment may start before the one before it has ended, so that there is no
 	// programmatic dependent launch. It also concerns an rProgram, which may fall back on one launch per wave.
 	Serial bool
+	Loop   int // 1 + the index in the graph's Loops of the loop that it is part of; 0: it is in none (repeats.go)
 }
 
 // Overlaps reports that the first launch of segment i may start while the last launch of the segment before it is still
@@ -173,8 +174,19 @@ func (plan *Plan) Overlaps(i int) bool {
 	if i == 0 || plan.Segments[i].Serial {
 		return false
 	}
-	ordinary := func(k SegmentKind) bool { return k == Waves || k == LaunchSequence }
-	return ordinary(plan.Segments[i-1].Kind) && ordinary(plan.Segments[i].Kind)
+	return plan.ordinary(i-1) && plan.ordinary(i) && plan.ordinary(plan.TurnBefore(i))
+}
+
+// ordinary reports that the launches of segment i are ordinary ones on the plan's own stream.
+func (plan *Plan) ordinary(i int) bool {
+	k := plan.Segments[i].Kind
+	return k == Waves || k == LaunchSequence
+}
+
+// TurnBefore is the segment that comes before segment i in all turns but the first, if i begins a loop; otherwise i.
+func (plan *Plan) TurnBefore(i int) int {
+	_, repeated := plan.Turns(i)
+	return i + repeated - 1
 }
 
 // Plan is what code generation emits: segments that run one after another, and the place of every buffer.

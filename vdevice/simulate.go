@@ -23,7 +23,7 @@ func (t *Timeline) Utilisation() float64 {
 	return sum / (t.Makespan * float64(t.VEUs))
 }
 
-// PlanTime is how long the plan's segments take one after another with their launches, in ns.
+// PlanTime is how long the plan's segments take one after another with their launches, in all turns of loops, in ns.
 func PlanTime(plan *Plan, cost func(Task) float64) (float64, error) {
 	sum := 0.0
 	for i := range plan.Segments {
@@ -31,12 +31,12 @@ func PlanTime(plan *Plan, cost func(Task) float64) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		sum += t
+		sum += t * float64(plan.Runs(i))
 	}
 	return sum, nil
 }
 
-// SegmentTime is how long segment i of the plan takes with its launch, in ns.
+// SegmentTime is how long segment i of the plan takes with its launch, in ns; of a loop, in one turn.
 func SegmentTime(plan *Plan, i int, cost func(Task) float64) (float64, error) {
 	s := plan.Segments[i]
 	t, err := SimulateSegment(s, cost)

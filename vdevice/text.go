@@ -30,7 +30,7 @@ import (
 // tagged data (follow), the counters that it waits for (counters) and the one that it adds to (adds). Behind them
 // stand its mode, unless it is plain, and whether it is joined to the run of the step before it.
 //
-// The segment line says "serial" behind the waves where launches do not overlap, how many counters there are, and of
+// The segment line says behind the vEUs of which of the graph's loops the segment is a part ("loop 1"). It says "serial" behind the waves where launches do not overlap, how many counters there are, and of
 // how many vEUs a cluster is ("cluster 8"). The words in shared memory in which a vEU takes elements of a tagged
 // buffer are
 //
@@ -66,6 +66,9 @@ func FormatPlan(plan *Plan) []byte {
 	}
 	for _, s := range plan.Segments {
 		fmt.Fprintf(&b, "segment %v veus %d", s.Kind, len(s.Program.Steps))
+		if s.Loop > 0 {
+			fmt.Fprintf(&b, " loop %d", s.Loop)
+		}
 		for k := range edgeRows {
 			edgeRows[k].printSegment(&b, s)
 		}

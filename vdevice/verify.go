@@ -38,7 +38,8 @@ const (
 //     of the arena;
 //   - edges are not circular, and each kind of edge is used as its row of edgeRows allows;
 //   - every program is also right when it runs wave by wave;
-//   - all vEUs fit on the device at once.
+//   - all vEUs fit on the device at once;
+//   - loops may be repeated (verify_repeats.go).
 //
 // Findings name rTasks and ONNX nodes.
 func Verify(plan *Plan) error { return (&verifier{plan: plan}).all() }
@@ -61,6 +62,9 @@ func (v *verifier) all() error {
 	}
 	v.memory()
 	v.arena()
+	if v.l.Errors() == 0 {
+		v.repeats()
+	}
 	return v.l.Err()
 }
 
@@ -89,6 +93,10 @@ func (v *verifier) shape() bool {
 		p := s.Program
 		if int(s.Kind) >= len(segmentKinds) {
 			report("segment %d is of an unknown kind", i)
+			continue
+		}
+		if s.Loop < 0 || s.Loop > len(v.plan.Graph.Loops) {
+			report("segment %d is part of loop %d, the graph has %d", i, s.Loop, len(v.plan.Graph.Loops))
 			continue
 		}
 		if len(p.Pick) != len(ops) || len(p.Ops) != len(ops) {

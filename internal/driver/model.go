@@ -26,6 +26,9 @@ type ModelOptions struct {
 	Binds  []string // "shape=[1,2]", "axes=@file.pb"
 
 	ChannelBlock int64 // onnx.Options.ChannelBlock
+
+	// oneOfRange says that dims have extents of ranges: the model is optimised again with others, and compared.
+	oneOfRange bool
 }
 
 // onnxOptions parses the flags and reports all that is wrong with them at once. static makes a symbolic dim that is not
@@ -176,10 +179,14 @@ func Optimise(job *Job, g *ir.Graph, d *dump.Dir, opt CompileOptions) error {
 
 // passes are the options of graphopt for a choice of precisions.
 func (o *CompileOptions) passes(choice precision.Choice) graphopt.Options {
-	return graphopt.Options{
+	opt := graphopt.Options{
 		Check: o.Check, Seed: o.Seed, Precision: choice, Weights: o.Weights, Extent: o.finding(),
 		ConvolvesOnTensorCores: lower.ConvolvesOnTensorCores,
 	}
+	if o.oneOfRange {
+		opt.Disable = []string{graphopt.RepeatSteps}
+	}
+	return opt
 }
 
 // unmatched reports the rules for precisions that name no node of the model.

@@ -78,7 +78,7 @@ func (o ModelOptions) with(ranges []axes.Range, extents []int64) ModelOptions {
 		}
 		dims = append(dims, s)
 	}
-	o.Dims = dims
+	o.Dims, o.oneOfRange = dims, true
 	return o
 }
 

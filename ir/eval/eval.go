@@ -108,7 +108,8 @@ func newRunner(opt Options) *runner {
 	if opt.MaxNodes <= 0 {
 		opt.MaxNodes = defaultMaxNodes
 	}
-	return &runner{opt: opt, ops: evaluators, plans: map[*ir.Graph]*plan{}}
+	return &runner{opt: opt, ops: evaluators, plans: map[*ir.Graph]*plan{},
+		turns: map[*ir.Node]*turns{}}
 }
 
 // Supports reports whether the engine has an evaluator for the operator.

@@ -15,6 +15,7 @@ type runner struct {
 	progress func(done, total int) // Options.Progress; the first graph that runs, the outermost one, takes it
 	live     int64                 // bytes of the values in all scopes
 	ran      int64                 // nodes so far
+	turns    map[*ir.Node]*turns   // of the loops that are running, by the nodes that begin and end them
 }
 
 // scope holds the values of a graph that is running.
@@ -57,7 +58,9 @@ func (s *scope) lookup(v *ir.Value) *ir.Tensor {
 // plan says which values of a graph are read for the last time by which of its nodes. They are released there, so that
 // memory holds live values only.
 type plan struct {
-	dead [][]*ir.Value // by node index
+	dead  [][]*ir.Value           // by node index
+	loops map[*ir.Node]*ir.Repeat // by the nodes that end them
+	inner map[*ir.Node]bool       // nodes of loops, but for the ends
 }
 
 func (r *runner) planOf(g *ir.Graph) *plan {
@@ -96,8 +99,12 @@ func newPlan(g *ir.Graph) *plan {
 		})
 	}
 	p := &plan{dead: make([][]*ir.Value, len(g.Nodes))}
+	until := p.findLoops(g)
 	for _, v := range order {
 		if i := last[v]; i < len(g.Nodes) && !slices.Contains(g.Outputs, v) {
+			if end, inner := until[g.Nodes[i]]; inner {
+				i = end
+			}
 			p.dead[i] = append(p.dead[i], v)
 		}
 	}
@@ -137,7 +144,7 @@ func (r *runner) graph(g *ir.Graph, s *scope, in []*ir.Tensor) ([]*ir.Tensor, er
 	}
 	p := r.planOf(g)
 	for i, n := range g.Nodes {
-		if err := r.step(n, s); err != nil {
+		if err := r.stepOrLoop(p, n, s); err != nil {
 			return nil, err
 		}
 		for _, v := range p.dead[i] {
@@ -167,7 +174,7 @@ func (r *runner) subgraph(g *ir.Graph, outer *scope, in []*ir.Tensor) ([]*ir.Ten
 	return r.graph(g, s, in)
 }
 
-// step runs one node; it takes the inputs from s and puts the outputs there.
+// step runs one node, at most the MaxNodes-th; it takes the inputs from s and puts the outputs there.
 func (r *runner) step(n *ir.Node, s *scope) error {
 	if r.ran++; r.ran > r.opt.MaxNodes {
 		return nodeError(n, fmt.Errorf("%d nodes have been run, and more are not: a loop has too many iterations", r.opt.MaxNodes))
@@ -175,6 +182,11 @@ func (r *runner) step(n *ir.Node, s *scope) error {
 	if r.takeKnown(n, s) {
 		return nil
 	}
+	return r.compute(n, s)
+}
+
+// compute is step for a node whose outputs are not known, and that has been counted.
+func (r *runner) compute(n *ir.Node, s *scope) error {
 	in := make([]*ir.Tensor, len(n.Inputs))
 	for i, v := range n.Inputs {
 		if v == nil {

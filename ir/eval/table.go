@@ -198,6 +198,8 @@ var evaluators = map[opKey]opFunc{
 	{ir.InternalDomain, "WriteRows"}:         writeRows,
 	{ir.InternalDomain, "Declared"}:          identity,
 	{ir.InternalDomain, "Require"}:           require,
+	{ir.InternalDomain, "RepeatBegin"}:       repeatBegin,
+	{ir.InternalDomain, "RepeatEnd"}:         repeatEnd,
 
 	{ir.InternalDomain, "View"}:      view,
 	{ir.InternalDomain, "Select"}:    selectOp,

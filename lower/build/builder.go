@@ -46,6 +46,7 @@ type Builder struct {
 	// conditions are those under which nodes are needed at all.
 	conditions map[*ir.Node][]Condition
 	counts     map[int]roperator.View // of ranges, the extents that the device has found so far
+	loops      loops
 }
 
 // New starts to lower g for a target, with the kernels of a catalogue and the precisions that p gives to nodes.
@@ -134,7 +135,9 @@ func (b *Builder) OutputBuffer(i int) *roperator.Buffer {
 func (b *Builder) Group() *Group { return b.group }
 
 // Enter begins to lower g. From now on rOperators and buffers are named after it.
-func (b *Builder) Enter(g *Group) { b.group, b.tooOld = g, map[string]bool{} }
+func (b *Builder) Enter(g *Group) {
+	b.group, b.tooOld, b.loops.now = g, map[string]bool{}, b.loops.of[g.Node]
+}
 
 // Share is the part of the device that g may count on while it runs; see shares.
 func (b *Builder) Share(g *Group) float64 { return b.shares[g.Node] }
@@ -332,7 +335,7 @@ func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) {
 	}
 	b.names[base]++
 	op := &roperator.ROperator{ID: len(b.graph.Ops), Name: name, Kind: kind, Origins: b.group.Node.Origins,
-		Precision: b.Precision(), Candidates: candidates}
+		Precision: b.Precision(), Candidates: candidates, Loop: b.loops.now}
 	b.graph.Ops = append(b.graph.Ops, op)
 }
 

@@ -118,6 +118,8 @@ var library = Group{
 				{"first_launch", "int", "", "the first of its launches in the model's"},
 				{"launches", "int", "", ""},
 				{"max_steps", "uint32_t", "", "of any vEU"},
+				{"turns", "int", "", "of the first segment of a loop: how often the loop is run; otherwise 1"},
+				{"repeated", "int", "", "how many segments are run so often, one after another in each turn; 1 without a loop"},
 				{"steps", "uint64_t", "", ""},
 				{"step_count", "uint64_t", "", ""},
 				{"waits", "uint64_t", "", ""},

@@ -34,6 +34,7 @@ struct Task {
   Stream stream = {};  // its weights, if the rKernel streams them
   // What an rKernel that begins early waits for when it asks for its inputs, beside launches.
   Pending pending = {};
+  uint32_t turn = 0;  // of the loop that the rTask is part of
 
   // The address that a Ref stands for.
   template <class T>

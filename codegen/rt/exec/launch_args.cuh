@@ -36,6 +36,7 @@ struct LaunchArgs : TraceArgs {
   uint32_t cluster;    // how many blocks reach each other's shared memory; 0: none do
   uint32_t shared;     // bytes of shared memory for an rTask
   uint32_t stages;     // of the ring of weights; 0: the blocks have no loader and no ring
+  uint32_t turn;       // of the loop that the segment is part of
 
   uint64_t* flags;     // the segment's step array (step_array.cuh)
   uint64_t* tagged;    // the program's tagged words

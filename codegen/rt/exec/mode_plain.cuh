@@ -100,19 +100,23 @@ RT_DEVICE Task VEU<Program>::task() const {
   if constexpr (Program::kMoves > 0) {
     const Step& s = c_.ring[now_ % c_.kSteps];
     const Move* exports = c_.moves[now_ % c_.kOperands] + s.imports;
-    return Task{tid_,
-                smem_,
-                c_.bases,
-                K::kThreads,
-                imports(),
-                exports,
-                s.exports,
-                tag(),
-                l_.tagged,
-                Program::kSlots > 0 ? slots() : nullptr,
-                Program::kSlots > 0 ? gates() : nullptr};
+    Task t{tid_,
+           smem_,
+           c_.bases,
+           K::kThreads,
+           imports(),
+           exports,
+           s.exports,
+           tag(),
+           l_.tagged,
+           Program::kSlots > 0 ? slots() : nullptr,
+           Program::kSlots > 0 ? gates() : nullptr};
+    t.turn = l_.turn;
+    return t;
   } else {
-    return Task{tid_, smem_, c_.bases, K::kThreads, nullptr, nullptr, 0, 0, nullptr, nullptr, nullptr};
+    Task t{tid_, smem_, c_.bases, K::kThreads, nullptr, nullptr, 0, 0, nullptr, nullptr, nullptr};
+    t.turn = l_.turn;
+    return t;
   }
 }
 

@@ -81,9 +81,14 @@ void Context<Program>::launch_all(dev::Stream stream, const void* const* in, voi
     if (kept_.empty() || !kept_[static_cast<size_t>(i)]) dev::poison(out[i], model_.outputs[i].bytes);
   }
   dev::poison(arena_.get(), model_.arena_bytes);
-  for (int i = 0; i < model_.segment_count; ++i) {
-    args.segment = static_cast<uint32_t>(i);
-    launch_segment(model_.segments[i], args, stream);
+  for (int i = 0; i < model_.segment_count; i += model_.segments[i].repeated) {
+    for (int turn = 0; turn < model_.segments[i].turns; ++turn) {
+      args.turn = static_cast<uint32_t>(turn);
+      for (int k = i; k < i + model_.segments[i].repeated; ++k) {
+        args.segment = static_cast<uint32_t>(k);
+        launch_segment(model_.segments[k], args, stream);
+      }
+    }
   }
 }
 

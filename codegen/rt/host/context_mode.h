@@ -56,7 +56,7 @@ void Context<Program>::set_mode(bool persistent, const std::string& why) {
   launches_ = 0;
   for (int i = 0; i < model_.segment_count; ++i) {
     const SegmentRow& seg = model_.segments[i];
-    launches_ += seg.kind == kRProgram && persistent_ ? 1 : seg.launches - first_launch(seg);
+    launches_ += seg.turns * (seg.kind == kRProgram && persistent_ ? 1 : seg.launches - first_launch(seg));
   }
   const std::string program = options_.program ? std::string(",\"program\":") + options_.program : "";
   infos_.emplace_back(new std::string("{\"schema\":1,\"device\":\"" + dev::describe(device_) +

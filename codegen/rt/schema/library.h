@@ -107,6 +107,8 @@ struct SegmentRow {
   int first_launch;  // the first of its launches in the model's
   int launches;
   uint32_t max_steps;  // of any vEU
+  int turns;           // of the first segment of a loop: how often the loop is run; otherwise 1
+  int repeated;        // how many segments are run so often, one after another in each turn; 1 without a loop
   uint64_t steps;
   uint64_t step_count;
   uint64_t waits;
