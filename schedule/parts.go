@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"maps"
+
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/roperator"
@@ -18,23 +20,23 @@ type part struct {
 	loop int     // that the part is; 0: it is none
 }
 
+// partUse are the buffers that a part accesses, and those of them that it writes.
+type partUse struct{ accessed, written map[int]bool }
+
 // newParts makes a planner for each part of a graph that has loops.
 func newParts(p *planner, spec *device.Spec, costs profiler.Costs, policy Policy) error {
 	lists := partsOf(p.g, p.ops)
-	in := map[int]map[int]bool{} // buffer → parts that access it
+	all := make([]partUse, len(lists))
 	for i, ops := range lists {
+		all[i] = partUse{map[int]bool{}, map[int]bool{}}
 		for _, op := range ops {
 			for _, a := range opAccesses(p.g.Ops[op]) {
-				if in[int(a.box.Buf)] == nil {
-					in[int(a.box.Buf)] = map[int]bool{}
+				all[i].accessed[int(a.box.Buf)] = true
+				if a.write {
+					all[i].written[int(a.box.Buf)] = true
 				}
-				in[int(a.box.Buf)][i] = true
 			}
 		}
-	}
-	shared := map[int]bool{}
-	for buf, parts := range in {
-		shared[buf] = len(parts) > 1
 	}
 	for i, ops := range lists {
 		if len(ops) == 0 {
@@ -44,7 +46,13 @@ func newParts(p *planner, spec *device.Spec, costs profiler.Costs, policy Policy
 		if err != nil {
 			return err
 		}
-		q.shared = shared
+		q.shared, q.foreign = map[int]bool{}, map[int]bool{}
+		for k := range all {
+			if k != i {
+				maps.Copy(q.shared, all[k].accessed)
+				maps.Copy(q.foreign, all[k].written)
+			}
+		}
 		x := &part{planner: q, ops: ops}
 		if i%2 == 1 {
 			x.loop = (i + 1) / 2

@@ -23,8 +23,9 @@ type planner struct {
 	cluster                 int        // vEUs in a cluster of an rProgram; 0: there are none
 	fastOnly                bool       // rOperators have the candidates that are fastest by themselves
 
-	parts  []*part      // of a graph with loops; nil for others
-	shared map[int]bool // buffers that other parts of the graph access, too
+	parts   []*part      // of a graph with loops; nil for others
+	shared  map[int]bool // of a part: buffers that other parts access, too
+	foreign map[int]bool // of a part: those that other parts write
 }
 
 func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, policy Policy) (*planner, error) {
@@ -49,7 +50,8 @@ func (p *planner) scheduler(resident bool) *scheduler {
 	s.costs, s.fastOnly, s.shared = p.costs, p.fastOnly, p.shared
 	if resident {
 		s.inClusters(p.cluster)
-		s.residence = newResidence(p.g, p.resident, p.staged, p.forClusters, p.together, s.spec.VEUs(), s.cluster)
+		s.residence = newResidence(p.g, p.resident, p.staged, p.forClusters, p.together, s.spec.VEUs(), s.cluster,
+			p.foreign)
 	}
 	return s
 }

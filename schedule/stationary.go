@@ -68,9 +68,9 @@ func splitChoices(all [][]choice) (plain, resident, staged, forClusters [][]choi
 
 // newResidence finds the groups, chooses for each the narrowest slices with which all groups find room that are in
 // use at the same time, and gives their rTasks vEUs. Then it does the same for chains, and finds the buffers that may
-// have tags.
+// have tags. foreign are the buffers that rOperators beside those of g write, too.
 func newResidence(g *roperator.Graph, resident, staged, forClusters [][]choice, waves [][]int32, veus,
-	cluster int) *residence {
+	cluster int, foreign map[int]bool) *residence {
 	r := &residence{
 		group: map[int32]*stationary{}, homes: map[int32][]int32{}, choice: map[int32]*choice{},
 		handed: map[int32]bool{}, tagged: map[int]bool{}, waves: waves, veus: veus, cluster: cluster,
@@ -86,7 +86,7 @@ func newResidence(g *roperator.Graph, resident, staged, forClusters [][]choice, 
 	}
 	r.clusterChains(g, forClusters, waves)
 	r.handOff(g, staged, veus)
-	r.tag(g)
+	r.tag(g, foreign)
 	return r
 }
 
@@ -178,7 +178,7 @@ func (r *residence) assign(waves, veus int) {
 // tag finds the buffers that may travel in tagged words. Their writers are the members of one group, or a single
 // rOperator, and export them, and some rTask imports them. The elements of a state are there before its writers run, so
 // their words would have no tags yet.
-func (r *residence) tag(g *roperator.Graph) {
+func (r *residence) tag(g *roperator.Graph, foreign map[int]bool) {
 	writer := make([]any, len(g.Buffers)) // a group, or the ID of an rOperator
 	bad := make([]bool, len(g.Buffers))
 	imported := make([]bool, len(g.Buffers))
@@ -208,7 +208,7 @@ func (r *residence) tag(g *roperator.Graph) {
 		}
 	}
 	for buf := range g.Buffers {
-		if writer[buf] != nil && imported[buf] && !bad[buf] && !g.Buffers[buf].State {
+		if writer[buf] != nil && imported[buf] && !bad[buf] && !g.Buffers[buf].State && !foreign[buf] {
 			r.tagged[buf] = true
 		}
 	}

@@ -58,9 +58,9 @@ func (s *scope) lookup(v *ir.Value) *ir.Tensor {
 // plan says which values of a graph are read for the last time by which of its nodes. They are released there, so that
 // memory holds live values only.
 type plan struct {
-	dead  [][]*ir.Value           // by node index
-	loops map[*ir.Node]*ir.Repeat // by the nodes that end them
-	inner map[*ir.Node]bool       // nodes of loops, but for the ends
+	dead  [][]*ir.Value          // by node index
+	loops map[*ir.Node]*repeated // by the nodes that end them
+	inner map[*ir.Node]bool      // nodes of loops, but for the ends
 }
 
 func (r *runner) planOf(g *ir.Graph) *plan {

@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"slices"
+
 	"github.com/rammerc/rammerc/ir"
 )
 
@@ -11,18 +13,33 @@ type turns struct {
 	rows    [][]*ir.Tensor // of the other inputs of the end, those of each turn so far
 }
 
+// repeated is a loop of a graph: the nodes that begin and end it, and all between them that depend on its beginning.
+type repeated struct {
+	begin, end *ir.Node
+	body       []*ir.Node
+}
+
 // findLoops fills in p.loops and p.inner. until has, for each inner node, the index of the node that ends the loop.
 func (p *plan) findLoops(g *ir.Graph) (until map[*ir.Node]int) {
-	p.loops, p.inner, until = map[*ir.Node]*ir.Repeat{}, map[*ir.Node]bool{}, map[*ir.Node]int{}
-	at := map[*ir.Node]int{}
-	for i, n := range g.Nodes {
-		at[n] = i
-	}
-	for _, l := range ir.Repeats(g) {
-		p.loops[l.End] = &l
-		for _, n := range append([]*ir.Node{l.Begin}, l.Body...) {
-			p.inner[n], until[n] = true, at[l.End]
+	p.loops, p.inner, until = map[*ir.Node]*repeated{}, map[*ir.Node]bool{}, map[*ir.Node]int{}
+	for i, end := range g.Nodes {
+		if !end.IsInternal("RepeatEnd") || end.Inputs[0] == nil || end.Inputs[0].Def == nil {
+			continue
 		}
+		l := &repeated{begin: end.Inputs[0].Def, end: end}
+		inside := map[*ir.Node]bool{l.begin: true}
+		for _, n := range g.Nodes[:i] {
+			inside[n] = inside[n] || slices.ContainsFunc(n.Inputs, func(v *ir.Value) bool {
+				return v != nil && v.Def != nil && inside[v.Def]
+			})
+			if inside[n] && n != l.begin {
+				l.body = append(l.body, n)
+			}
+			if inside[n] {
+				p.inner[n], until[n] = true, i
+			}
+		}
+		p.loops[end] = l
 	}
 	return until
 }
@@ -40,10 +57,10 @@ func (r *runner) stepOrLoop(p *plan, n *ir.Node, s *scope) error {
 		return nil
 	}
 	t := &turns{}
-	r.turns[l.Begin], r.turns[l.End] = t, t
-	defer func() { delete(r.turns, l.Begin); delete(r.turns, l.End) }()
-	nodes := append([]*ir.Node{l.Begin}, l.Body...)
-	for t.turn = range l.Trips() {
+	r.turns[l.begin], r.turns[l.end] = t, t
+	defer func() { delete(r.turns, l.begin); delete(r.turns, l.end) }()
+	nodes := append([]*ir.Node{l.begin}, l.body...)
+	for t.turn = range l.end.Int("trips", 1) {
 		if t.turn > 0 {
 			t.leave(l, s)
 		}
@@ -53,14 +70,14 @@ func (r *runner) stepOrLoop(p *plan, n *ir.Node, s *scope) error {
 			}
 		}
 	}
-	return r.compute(l.End, s)
+	return r.compute(l.end, s)
 }
 
 // leave notes what a turn leaves to the next one and to the end.
-func (t *turns) leave(l *ir.Repeat, s *scope) {
+func (t *turns) leave(l *repeated, s *scope) {
 	t.carried = nil
-	carried := int(l.End.Int("carried", 0))
-	for i, v := range l.End.Inputs[1:] {
+	carried := int(l.end.Int("carried", 0))
+	for i, v := range l.end.Inputs[1:] {
 		x := s.lookup(v)
 		if i < carried {
 			t.carried = append(t.carried, x)
