@@ -25,7 +25,8 @@ func TestRandomGraphs(t *testing.T) {
 	// The generator makes no recurrent operators, no weights so large that they would be quantised, which does change
 	// results (TestQuantizeWeights), and none that are, nor other numbers of 8 bits (testdata/recognize-quantized,
 	// testdata/fuse-quantized-norm, testdata/fuse-dynamic-quantization). Without Options.Extent nothing is counted
-	// (testdata/count-extents). Loops are short (TestRepeatedBodies). Operands that say axes or shapes are constants (testdata/read-operands, internal/difftest).
+	// (testdata/count-extents). Loops are short (TestRepeatedBodies). Operands that say axes or shapes are constants
+	// (testdata/read-operands, internal/difftest).
 	for _, name := range []string{"expand-recurrent", "quantize-weights", "recognize-quantized", "split-dequantized",
 		"fuse-quantized-norm", "fuse-dynamic-quantization", "count-extents", "read-operands", "open-cells",
 		RepeatSteps} {
