@@ -24,8 +24,8 @@ type Cubin struct {
 type argsPlace struct{ at, words int }
 
 // EmitCubin writes the source of a program without host code, to be compiled into a cubin, or for the emulator into a
-// shared library; its weights; and NAME.plan.json. Programs with dims that have ranges, or with states, are refused: what
-// changes from run to run is set by the C++ run time.
+// shared library; its weights; and NAME.plan.json. Programs with dims that have ranges, with states, or with loops, are
+// refused: what changes from run to run and from turn to turn is set by the C++ run time.
 func EmitCubin(plan *vdevice.Plan, opt Options, sink Sink) (*Cubin, error) {
 	opt.Name, opt.cubin = abi.Identifier(opt.Name), true
 	l, err := newLayout(plan, opt, rkernels.Files)
@@ -34,6 +34,10 @@ func EmitCubin(plan *vdevice.Plan, opt Options, sink Sink) (*Cubin, error) {
 	}
 	if l.general() || len(opt.Specials) > 0 {
 		return nil, problem("cubin-general", "some extents are known to a run alone, or states are kept: "+
+			"the C++ run time of a library does that, and a cubin has none")
+	}
+	if len(plan.Graph.Loops) > 0 {
+		return nil, problem("cubin-general", "a part of the program is repeated, for a recurrence of many steps: "+
 			"the C++ run time of a library does that, and a cubin has none")
 	}
 	if l.hash, err = writeFile(sink, opt.Name+".weights", l.writeWeights); err != nil {

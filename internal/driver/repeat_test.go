@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
@@ -47,6 +48,9 @@ func TestLongRecurrences(t *testing.T) {
 	}
 	if turns, _ := want.plan.Turns(loop); turns != 8 {
 		t.Errorf("1000 steps are %d turns, want 8", turns)
+	}
+	if _, err := codegen.EmitCubin(want.plan, codegen.Options{Name: "steps"}, nil); err == nil {
+		t.Error("a cubin is emitted, whose list of launches says nothing of turns")
 	}
 	for _, steps := range []int{20000, 100000} {
 		c := planLong(t, steps, "auto", "sm_90")
