@@ -14,9 +14,9 @@ import (
 // Later passes write out the steps of a period as those of any short recurrence. Recurrences that need nothing of each
 // other but what the same step makes share a loop, so that layers and directions run side by side.
 //
-// Requires: constants folded. Leaves: LSTM, GRU, RNN, Scan and Loop of maxSteps steps or less, those whose number of steps
-// is not known, and those in nested graphs. Loops that end by a computed condition, and those that carry values whose
-// shapes change, stay too.
+// Requires: constants folded. Leaves: LSTM, GRU, RNN, Scan and Loop of maxSteps steps or less, those whose number of
+// steps is not known, and those in nested graphs. Loops that end by a computed condition, and those that carry values
+// whose shapes change, stay too.
 func repeatSteps(c *Context, g *ir.Graph) (bool, error) {
 	if g != c.Root {
 		return false, nil
@@ -51,8 +51,8 @@ func repeatSteps(c *Context, g *ir.Graph) (bool, error) {
 const (
 	// maxSteps is how many steps a recurrence may have that is written out whole.
 	maxSteps = 256
-	// A turn costs a few launches, which a longer period spreads over more steps; but the program and the time to compile
-	// it grow with the period.
+	// A turn costs a few launches, which a longer period spreads over more steps; but the program and the time to
+	// compile it grow with the period.
 	minPeriod, maxPeriod = 64, 128
 )
 
@@ -82,8 +82,8 @@ type stepping struct {
 	in     []along
 	rows   []along
 	others []*ir.Value // what it reads beside these, which is the same in all steps
-	// body makes nodes for so many of the steps, of which the first of the sequence has the number first. States and parts
-	// of in become the next states and parts of rows.
+	// body makes nodes for so many of the steps, of which the first of the sequence has the number first. States and
+	// parts of in become the next states and parts of rows.
 	body func(m *periodMaker, first *ir.Value, steps int64, states, in []*ir.Value) (next, rows []*ir.Value)
 
 	last []*ir.Value // the states behind the last step, once it is divided
@@ -183,7 +183,8 @@ func (e *ends) along(a along) {
 	e.reverse = append(e.reverse, map[bool]int64{true: 1}[a.reverse])
 }
 
-// loopFor finds a loop for a recurrence: one with as many steps on whose results it does not depend, or else a new one.
+// loopFor finds a loop for a recurrence: one with as many steps on whose results it does not depend, or else a new
+// one.
 func (p *periods) loopFor(m *periodMaker, s *stepping) *loop {
 	for _, l := range slices.Backward(p.loops) {
 		if l.trips*l.period+l.rest == s.steps && !p.needs(s, l) {
@@ -232,13 +233,16 @@ func (p *periods) needs(s *stepping, l *loop) bool {
 	return false
 }
 
-// chained reports that a is what a recurrence in loop l makes, step by step, or that in another shape with the same axis.
+// chained reports that a is what a recurrence in loop l makes, step by step, or that in another shape with the same
+// axis.
 func (p *periods) chained(a along, l *loop) (divided, bool) {
 	for v := a.v; v != nil; v = v.Def.Inputs[0] {
 		if d, ok := p.made[v]; ok {
-			return d, d.loop == l && d.inside != nil && d.row.reverse == a.reverse && sameAxis(v, d.row.axis, a.v, a.axis)
+			return d, d.loop == l && d.inside != nil && d.row.reverse == a.reverse &&
+				sameAxis(v, d.row.axis, a.v, a.axis)
 		}
-		if v.Def == nil || !slices.Contains([]string{"Squeeze", "Unsqueeze", "Reshape", "Flatten", "Identity"}, v.Def.Op) ||
+		if v.Def == nil || !slices.Contains([]string{"Squeeze", "Unsqueeze", "Reshape", "Flatten", "Identity"},
+			v.Def.Op) ||
 			v.Def.Domain != "" {
 			break
 		}
@@ -246,8 +250,8 @@ func (p *periods) chained(a along, l *loop) (divided, bool) {
 	return divided{}, false
 }
 
-// sameAxis reports that two values with the same elements in the same order have the same axis at places i and j: as many
-// elements before it, along it and behind it.
+// sameAxis reports that two values with the same elements in the same order have the same axis at places i and j: as
+// many elements before it, along it and behind it.
 func sameAxis(v *ir.Value, i int, w *ir.Value, j int) bool {
 	a, okA := v.Shape.Consts()
 	b, okB := w.Shape.Consts()
@@ -259,8 +263,8 @@ func (l *loop) carry(m *periodMaker, v *ir.Value) *ir.Value {
 	return l.carried.add(m, "carried", v, l.begin)
 }
 
-// leave says what a turn leaves to the next one, and returns what the last turn leaves. Values are left in the order in
-// which they are carried.
+// leave says what a turn leaves to the next one, and returns what the last turn leaves. Values are left in the order
+// in which they are carried.
 func (l *loop) leave(m *periodMaker, v *ir.Value) *ir.Value { return l.left.add(m, "last", v, l.end) }
 
 // scan returns the part of a for a turn.

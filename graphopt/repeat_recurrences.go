@@ -90,8 +90,8 @@ type longLayer struct {
 	steps, batch, hidden, dirs int64
 }
 
-// direction is one of the layer's recurrences. Its operator is one of a single direction, which takes that direction's part
-// of the weights and of the states.
+// direction is one of the layer's recurrences. Its operator is one of a single direction, which takes that direction's
+// part of the weights and of the states.
 func (r *longLayer) direction(m *periodMaker, d int64) *stepping {
 	n := r.n
 	reverse := d == 1 || n.Str("direction", "forward") == "reverse"
@@ -218,7 +218,8 @@ func loopSteps(c *Context, n *ir.Node) []*stepping {
 		return nil
 	}
 	s := &stepping{states: n.Inputs[2:], steps: ir.Slice[int64](convert(trips.Const, ir.Int64))[0]}
-	if stays := body.Outputs[0]; s.steps <= maxSteps || s.steps > maxTrips || !isTrue(stays) && stays != body.Inputs[1] ||
+	if stays := body.Outputs[0]; s.steps <= maxSteps || s.steps > maxTrips || !isTrue(stays) &&
+		stays != body.Inputs[1] ||
 		!sameTypes(s.states, body.Outputs[1:1+states]) {
 		return nil
 	}
@@ -237,7 +238,8 @@ func loopSteps(c *Context, n *ir.Node) []*stepping {
 		ir.ReplaceMany(g, map[*ir.Value]*ir.Value{own: number})
 		inner.node("step", "", "Add", nil, []*ir.Value{own, first}, []*ir.Value{number})
 		g.Nodes = append(inner.nodes, g.Nodes...)
-		inputs := append([]*ir.Value{m.number(steps), m.constant("true", ir.FromSlice(ir.Bool, []bool{true}))}, before...)
+		inputs := append([]*ir.Value{m.number(steps), m.constant("true", ir.FromSlice(ir.Bool, []bool{true}))},
+			before...)
 		return m.steps(n.Op, ir.Attrs{"body": ir.GraphAttr(g)}, inputs, states, s.rows)
 	}
 	return []*stepping{s}
@@ -267,7 +269,8 @@ func (m *periodMaker) copied(body *ir.Graph) *ir.Graph {
 }
 
 // steps makes a Scan or a Loop, with the given number of states among its outputs.
-func (m *periodMaker) steps(op string, attrs ir.Attrs, in []*ir.Value, states int, of []along) (next, rows []*ir.Value) {
+func (m *periodMaker) steps(op string, attrs ir.Attrs, in []*ir.Value, states int, of []along) (next,
+	rows []*ir.Value) {
 	var outs []*ir.Value
 	for range states {
 		outs = append(outs, m.value("state", ir.Invalid, nil))

@@ -159,13 +159,12 @@ func TestRepeatedStacks(t *testing.T) {
 	}
 }
 
-// TestRepeatedBodies checks Scan and Loop, whose bodies have any operators.
-func TestRepeatedBodies(t *testing.T) {
-	for _, c := range []struct {
-		name, text string
-		loops      int
-	}{
-		{"scan", `graph "scan" (%s0: float32[2], %x: float32[300,2], %y: float32[2,300]) {
+// repeatedBodies are a Scan and Loops, and how many loops of the program they become.
+var repeatedBodies = []struct {
+	name, text string
+	loops      int
+}{
+	{"scan", `graph "scan" (%s0: float32[2], %x: float32[300,2], %y: float32[2,300]) {
   %s: float32[2], %a: float32[300,2], %b: float32[2,300] = Scan(%s0, %x, %y) {body = graph "body" (%s_in: float32[2], %x_in: float32[2], %y_in: float32[2]) {
     %sum: float32[2] = Add(%s_in, %x_in)
     %out: float32[2] = Tanh(%sum)
@@ -174,7 +173,7 @@ func TestRepeatedBodies(t *testing.T) {
   }, num_scan_inputs = 2, scan_input_axes = [0, 1], scan_input_directions = [0, 1], scan_output_axes = [0, 1], scan_output_directions = [1, 0]}
   return %s, %a, %b
 }`, 1},
-		{"scan with a rest", `graph "scan" (%s0: float32[2], %x: float32[301,2]) {
+	{"scan with a rest", `graph "scan" (%s0: float32[2], %x: float32[301,2]) {
   %s: float32[2], %a: float32[301,2] = Scan(%s0, %x) {body = graph "body" (%s_in: float32[2], %x_in: float32[2]) {
     %sum: float32[2] = Add(%s_in, %x_in)
     %out: float32[2] = Tanh(%sum)
@@ -182,7 +181,7 @@ func TestRepeatedBodies(t *testing.T) {
   }, num_scan_inputs = 1, scan_input_directions = [1], scan_output_directions = [1]}
   return %s, %a
 }`, 1},
-		{"loop", `graph "loop" (%v0: float32[2], %w: float32[2]) {
+	{"loop", `graph "loop" (%v0: float32[2], %w: float32[2]) {
   %m = const int64[] {307}
   %yes = const bool[] {true}
   %v: float32[2], %all: float32[307,2] = Loop(%m, %yes, %v0) {body = graph "body" (%i: int64[], %go: bool[], %v_in: float32[2]) {
@@ -195,7 +194,7 @@ func TestRepeatedBodies(t *testing.T) {
   }}
   return %v, %all
 }`, 1},
-		{"a loop that ends by a condition", `graph "loop" (%v0: float32[2]) {
+	{"a loop that ends by a condition", `graph "loop" (%v0: float32[2]) {
   %m = const int64[] {300}
   %last = const int64[] {7}
   %yes = const bool[] {true}
@@ -206,7 +205,11 @@ func TestRepeatedBodies(t *testing.T) {
   }}
   return %v
 }`, 0},
-	} {
+}
+
+// TestRepeatedBodies checks Scan and Loop, whose bodies have any operators.
+func TestRepeatedBodies(t *testing.T) {
+	for _, c := range repeatedBodies {
 		t.Run(c.name, func(t *testing.T) {
 			g, err := ir.ParseText("test.rir", []byte(c.text), ir.ParseOptions{})
 			if err != nil {

@@ -8,7 +8,8 @@ package ir
 //	%last, %Y = rammer.RepeatEnd(%k, %next, %y)  last: behind the last turn   Y: the y of all turns, one behind the other
 //
 // A graph has no edge back from next to h, so all passes see a graph like any other. They may rewrite the body, since
-// its values stand for those of any turn. What needs no value of the loop is no part of the body, and is computed once.
+// its values stand for those of any turn. What needs no value of the loop is no part of the body, and is computed
+// once.
 var repeatOps = []Op{
 	{
 		Domain: InternalDomain, Name: "RepeatBegin", Since: 1, Kind: KindIndexed, Infer: inferRepeatBegin,

@@ -9,9 +9,9 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// A graph with loops is planned in parts: what comes before the first loop, the first loop, what comes between it and the
-// second one, and so on. A loop is a number of whole segments (vdevice/repeats.go), so no segment has rOperators of two
-// parts, and the kinds of plans need not know of loops. A part is a graph of its own with the same buffers.
+// A graph with loops is planned in parts: what comes before the first loop, the first loop, what comes between it and
+// the second one, and so on. A loop is a number of whole segments (vdevice/repeats.go), so no segment has rOperators
+// of two parts, and the kinds of plans need not know of loops. A part is a graph of its own with the same buffers.
 
 // part is a planner for one part of a graph.
 type part struct {
@@ -62,8 +62,8 @@ func newParts(p *planner, spec *device.Spec, costs profiler.Costs, policy Policy
 	return nil
 }
 
-// partsOf lists the rOperators of each part. Loop i is part 2i - 1; an rOperator outside of loops is in the first part that
-// comes behind all that it depends on.
+// partsOf lists the rOperators of each part. Loop i is part 2i - 1; an rOperator outside of loops is in the first part
+// that comes behind all that it depends on.
 func partsOf(g *roperator.Graph, o *opGraph) [][]int32 {
 	lists := make([][]int32, 2*len(g.Loops)+1)
 	of := make([]int, len(g.Ops))

@@ -4,15 +4,15 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// A loop of the program (roperator.Loop) is a number of successive segments, which are launched one after another in each
-// turn. All turns have the same tables and the same places in the arena. What differs is the number of the turn, which
-// launches tell their rTasks, and by which some of these find their part of a sequence (roperator.Turns).
+// A loop of the program (roperator.Loop) is a number of successive segments, which are launched one after another in
+// each turn. All turns have the same tables and the same places in the arena. What differs is the number of the turn,
+// which launches tell their rTasks, and by which some of these find their part of a sequence (roperator.Turns).
 //
 //	segment 0 · ┌ segment 1 · segment 2 ┐ · segment 3
 //	            └────── 160 turns ──────┘
 
-// Turns says how often segment i is run, if it is the first one of a loop, and how many segments the loop has. For other
-// segments both are 1.
+// Turns says how often segment i is run, if it is the first one of a loop, and how many segments the loop has. For
+// other segments both are 1.
 func (plan *Plan) Turns(i int) (turns, repeated int) {
 	loop := plan.Segments[i].Loop
 	if loop == 0 || i > 0 && plan.Segments[i-1].Loop == loop {
@@ -59,9 +59,9 @@ func (plan *Plan) accessed(op int, f func(a *roperator.Access, write bool)) {
 	}
 }
 
-// lasting finds the buffers of the arena that a loop uses, and that must keep their bytes from its first segment to its
-// last: those that are accessed outside of the loop too, what a turn leaves to the next one, and what all turns collect. It says
-// from which segment to which.
+// lasting finds the buffers of the arena that a loop uses, and that must keep their bytes from its first segment to
+// its last: those that are accessed outside of the loop too, what a turn leaves to the next one, and what all turns
+// collect. It says from which segment to which.
 func (plan *Plan) lasting() map[int][2]int {
 	out := map[int][2]int{}
 	if len(plan.Graph.Loops) == 0 {

@@ -9,9 +9,9 @@ import (
 
 const badLoop = "bad-loop" // a turn of a loop would not find what it needs
 
-// repeats proves that the segments of loops may be repeated. The other checks look at one turn. Between two turns there is
-// a launch boundary, which orders all accesses; so it is left to show that each turn finds the same as the first one, but
-// for what the turn before leaves to it:
+// repeats proves that the segments of loops may be repeated. The other checks look at one turn. Between two turns
+// there is a launch boundary, which orders all accesses; so it is left to show that each turn finds the same as the
+// first one, but for what the turn before leaves to it:
 //
 //   - the segments of a loop follow each other, and have the rOperators of the loop and no others;
 //   - what a turn reads it has written itself before (roperator.Verify), or the turn before has left it, or it is from

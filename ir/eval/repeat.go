@@ -44,8 +44,8 @@ func (p *plan) findLoops(g *ir.Graph) (until map[*ir.Node]int) {
 	return until
 }
 
-// stepOrLoop runs a node, and the whole of a loop when it comes to its end. By then all is there that its body takes from
-// outside.
+// stepOrLoop runs a node, and the whole of a loop when it comes to its end. By then all is there that its body takes
+// from outside.
 func (r *runner) stepOrLoop(p *plan, n *ir.Node, s *scope) error {
 	l := p.loops[n]
 	switch {

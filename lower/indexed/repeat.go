@@ -115,9 +115,9 @@ func packed(dst roperator.View, views ...roperator.View) int64 {
 	return elementwise.PackWidth
 }
 
-// turnRows adds the rOperator that moves the rows of a turn along an axis, out of a sequence or into one. The turns of the
-// one that is no sequence are zero. An rTask has some of what is before and behind the axis, whole along it: which of the
-// rows of the sequence it moves follows from the turn.
+// turnRows adds the rOperator that moves the rows of a turn along an axis, out of a sequence or into one. The turns of
+// the one that is no sequence are zero. An rTask has some of what is before and behind the axis, whole along it: which
+// of the rows of the sequence it moves follows from the turn.
 func turnRows(b *build.Builder, g *build.Group, in, out roperator.View, axis int, from, to roperator.Turns) {
 	cube := func(v roperator.View) []int64 {
 		return []int64{ir.Count(v.Shape[:axis]), v.Shape[axis], ir.Count(v.Shape[axis+1:])}
