@@ -31,7 +31,7 @@ type Backend struct {
 	engine     string
 	folder     string // of what is compiled; made when it is needed
 	compiled   *compiled
-	reason     error           // why the model was not compiled and is evaluated
+	reason     error           // why the best engine at hand does not run the model; nil if it does
 	scalars    map[string]bool // inputs of rank 0 that model declares; nil before it is read
 }
 
@@ -189,8 +189,8 @@ func (b *Backend) bytes() ([]byte, error) {
 	return b.file()
 }
 
-// Runs says which engine the last Run used, "" before the first, and why it was the evaluator if the model could not be
-// compiled.
+// Runs says which engine the last Run used, "" before the first, and why it was not the best one at hand: that one failed,
+// or the model could not be compiled.
 func (b *Backend) Runs() (engine string, reason error) {
 	if b.compiled == nil {
 		return "", nil

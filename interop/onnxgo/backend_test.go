@@ -102,6 +102,33 @@ func TestDigits(t *testing.T) {
 	}
 }
 
+// A GPU for which nothing can be built leaves the model to the emulator, and where there is no compiler for that either, to
+// the evaluator.
+func TestNextEngine(t *testing.T) {
+	if _, err := toolchain.FindCxx(""); err != nil {
+		t.Skip(err)
+	}
+	bin := t.TempDir()
+	for name, script := range map[string]string{"nvidia-smi": "echo 9.0", "nvcc": "echo nvcc does not work; exit 1"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("NVCC", filepath.Join(bin, "nvcc"))
+	for _, want := range []string{onnxgo.Emulator, onnxgo.Evaluator} {
+		if want == onnxgo.Evaluator {
+			t.Setenv("CXX", "false")
+		}
+		b := onnxgo.New(onnxgo.Model(onnxFile(t, "digits_branchy.onnx")))
+		run(t, b, "digits_branchy")
+		if used, reason := b.Runs(); used != want || reason == nil || !strings.Contains(reason.Error(), "nvcc does not work") {
+			t.Errorf("runs on %s (%v), want %s, because nvcc does not work", used, reason, want)
+		}
+		b.Close()
+	}
+}
+
 // Without the version of the operator set there is no saying what operators mean, and no operator runs.
 func TestOpsetIsNotGuessed(t *testing.T) {
 	b := onnxgo.New(onnxgo.Engine(onnxgo.Evaluator))

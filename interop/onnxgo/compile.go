@@ -53,20 +53,15 @@ func (b *Backend) compile(in engine.Tensors) (*compiled, error) {
 		}
 		slices.Sort(model.Shapes)
 	}
-	use := b.engine
-	if use == "" {
-		use = engine.Best()
+	if b.engine != "" && !slices.Contains(engine.Names(), b.engine) {
+		return nil, fmt.Errorf("onnxgo: there is no engine %q, only %s", b.engine, strings.Join(engine.Names(), ", "))
 	}
 	c := &compiled{inputs: in}
-	switch {
-	case !slices.Contains(engine.Names(), use):
-		return nil, fmt.Errorf("onnxgo: there is no engine %q, only %s", use, strings.Join(engine.Names(), ", "))
-	case use != Evaluator:
-		c.engine, err = b.library(model, use)
-		if err == nil || b.engine != "" {
-			return c, err
-		}
-		b.reason = err // the evaluator computes more than programs can
+	if c.engine, err = b.program(model, in); err != nil {
+		return nil, err
+	}
+	if c.engine != nil {
+		return c, nil
 	}
 	m, err := driver.Load(&driver.Job{}, model, false)
 	if err != nil {
@@ -74,6 +69,48 @@ func (b *Backend) compile(in engine.Tensors) (*compiled, error) {
 	}
 	c.engine = &engine.Evaluator{Graph: m.Graph, File: path}
 	return c, nil
+}
+
+// program compiles the model for the best engine at hand, or for the one that was asked for. It is nil where the evaluator
+// is to run. An engine that fails for a reason of its own, such as a compiler that does not work or a GPU without a free
+// place, leaves the model to the next one; a model that cannot be compiled at all goes to the evaluator, which computes
+// more than programs can.
+func (b *Backend) program(model driver.ModelOptions, in engine.Tensors) (engine.Engine, error) {
+	b.reason = nil
+	if b.engine != "" {
+		if b.engine == Evaluator {
+			return nil, nil
+		}
+		return b.library(model, b.engine)
+	}
+	for _, use := range enginesFrom(engine.Best()) {
+		e, err := b.library(model, use)
+		ofModel := len(diag.All(err)) > 0
+		if err == nil && use == GPU {
+			if _, err = e.Run(in); err != nil { // only a run shows that the device can be used
+				e.Close()
+			}
+		}
+		if err == nil {
+			return e, nil
+		}
+		if b.reason == nil {
+			b.reason = err
+		}
+		if ofModel {
+			break
+		}
+	}
+	return nil, nil
+}
+
+// enginesFrom are the engines that run programs, the best first, from the given one on.
+func enginesFrom(best string) []string {
+	all := []string{GPU, Emulator}
+	if i := slices.Index(all, best); i >= 0 {
+		return all[i:]
+	}
+	return nil
 }
 
 // write puts a model where the importer finds it.
