@@ -277,7 +277,7 @@ func (s TileShape) Multiplications(e Elements, k float64) roperator.Work {
 	case s.groups:
 		w.TensorFlops = s.groupFlops(flops, math.Ceil(k/float64(s.groupDepth())))
 	case s.multiplied == ir.Int8:
-		w.TensorFlops = flops * integerShare
+		w.TensorFlops = flops*integerShare + integerDrain*float64(s.BM*s.BN)
 	case s.products > 0:
 		w.TensorFlops = flops * s.perProduct()
 	default:

@@ -86,7 +86,9 @@ struct PackDrain {
   }
   static constexpr int kRows = below(Threads / kAcross);  // rows that are drained at once
   static constexpr int kDraining = kAcross * kRows;       // threads that have packs
-  static constexpr int kRepeated = Epi::kLength <= 4 ? 16 : Epi::kLength <= 14 ? 8 : 4;
+  // Long epilogues of integers quantise again, which is a chain of short operations: two packs fill its time.
+  static constexpr bool kIntegers = std::is_same_v<typename Epi::In, int32_t>;
+  static constexpr int kRepeated = Epi::kLength <= 4 ? 16 : Epi::kLength <= 14 || kIntegers ? 8 : 4;
   static constexpr int kElements = kRepeated < Most ? kRepeated : Most;
   static constexpr int kWanted = kElements > Epi::kPack ? kElements / Epi::kPack : 1;
   static constexpr int kBatch = kWanted * kRows <= Rows ? kWanted : Rows / kRows;
