@@ -128,7 +128,7 @@ func (r *rewriter) class(b *strings.Builder) {
 		call = "if (launch.starts()) " + call
 	}
 	printf("    %s\n", call)
-	if r.leaves {
+	if r.leaves && r.u.meets { // otherwise nobody waits for a thread of another warp
 		printf("    launch.leave();\n")
 	}
 	printf("  }\n};\n\n")
