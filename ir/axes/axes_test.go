@@ -110,6 +110,8 @@ func TestRules(t *testing.T) {
 		{"%x: float32[seq], %p: float32[40,8]",
 			"%y = rammer.View(%p) {offset = 8, shape = [@seq, 8], strides = [8, 1]}", "seq 8"},
 		{"%x: float32[batch,seq]", "%k = const int64[] {1}\n%y = CumSum(%x, %k)", "batch seq"},
+		{"%x: int64[batch,seq]", "%d = const int64[] {3}\n%v = const float32[2] {0, 1}\n%y = OneHot(%x, %d, %v) {axis = 1}",
+			"batch 3 seq"},
 		{"%x: float32[seq,4,2]", "%y = rammer.View(%x) {offset = 0, shape = [@quad, 2], strides = [2, 1]}", "seq·4 2"},
 		{"%x: float32[seq,2,2]", "%y = rammer.View(%x) {offset = 0, shape = [@quad], strides = [1]}", "seq·4"},
 		{"%x: float32[seq,8,4]", "%c = const float32[@row] {@pairs, @pairs, @pairs, @pairs}\n" +

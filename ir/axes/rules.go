@@ -36,7 +36,7 @@ func init() {
 
 		"LayerNormalization": lastAxes, "rammer.RMSNormalization": lastAxes,
 		"Softmax": alongAxis, "LogSoftmax": alongAxis,
-		"Gather": gather, "GatherND": gatherND, "TopK": alongLines,
+		"OneHot": oneHot, "Gather": gather, "GatherND": gatherND, "TopK": alongLines,
 		"ScatterND": scatter, "ScatterElements": scatter,
 
 		"RoiAlign": regions,
@@ -291,6 +291,17 @@ func gather(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 		return nil, err
 	}
 	return [][]Axis{slices.Concat(in[0][:at], in[1], in[0][at+1:])}, nil
+}
+
+// oneHot adds an axis of the depth, which is a constant, between those of the indices.
+func oneHot(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
+	v := n.Outputs[0]
+	at := axisAttr(n, -1, len(in[0])+1)
+	depth := StaticAxis(a.dims(0, v)[at])
+	if !a.fits(depth, a.extentsOf(v, at)) {
+		return nil, errors.New("its depth is computed from the extents of a run")
+	}
+	return [][]Axis{slices.Insert(slices.Clone(in[0]), at, depth)}, nil
 }
 
 // reduction is over axes, of which its rKernels are told in each run how many elements they have.
