@@ -279,31 +279,6 @@ func (a *analyser) begins(what string, x Axis) error {
 	return nil
 }
 
-// gather takes from an axis whose extent its rKernel is told in each run, because an index may count from the end. Known
-// indices are different: passes make them of slices, which have fewer elements where the axis has.
-func gather(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
-	at := axisAttr(n, 0, len(in[0]))
-	err := a.begins("the axis from which it takes elements", in[0][at])
-	if n.Inputs[1].Const != nil || a.compound {
-		err = a.static("the axis from which it takes elements", in[0][at])
-	}
-	if err != nil {
-		return nil, err
-	}
-	return [][]Axis{slices.Concat(in[0][:at], in[1], in[0][at+1:])}, nil
-}
-
-// oneHot adds an axis of the depth, which is a constant, between those of the indices.
-func oneHot(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
-	v := n.Outputs[0]
-	at := axisAttr(n, -1, len(in[0])+1)
-	depth := StaticAxis(a.dims(0, v)[at])
-	if !a.fits(depth, a.extentsOf(v, at)) {
-		return nil, errors.New("its depth is computed from the extents of a run")
-	}
-	return [][]Axis{slices.Insert(slices.Clone(in[0]), at, depth)}, nil
-}
-
 // reduction is over axes, of which its rKernels are told in each run how many elements they have.
 func reduction(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 	keep := n.Int("keepdims", 1) != 0
