@@ -16,6 +16,7 @@ import (
 //	                                                         rammer.Select takes what axes says
 //	indices are data     Slice(x, starts, ends)              Gather(x, start + step·[0,1,2,…]) along each axis
 //
+// An input of the model from which several operators compute a declared shape becomes a constant (operands_declared.go).
 // A run in which the operand has another value than the shape allows fails with a message, by a rammer.Require that
 // compares them. So no result is wrong. Operands that follow from what a run finds (NonZero and its like) are left to
 // count-extents, because then the shapes that exporters declare are often those of an example.
@@ -25,13 +26,19 @@ func readOperands(c *Context, g *ir.Graph) (bool, error) {
 	if g != c.Root {
 		return false, nil
 	}
+	bound := bindShapes(c, g)
+	if bound {
+		if err := ir.InferShapes(g).Err(); err != nil {
+			return true, err
+		}
+	}
 	r := &operandReader{symbols: map[string]int64{}, whole: map[*ir.Value][]int64{}}
 	for _, n := range g.Nodes {
 		if n.IsInternal("Declared") {
 			r.declare(n)
 		}
 	}
-	return c.sweepOnce(g, func(s *sweep, n *ir.Node) {
+	read := c.sweepOnce(g, func(s *sweep, n *ir.Node) {
 		r.decomposer = decomposer{s, n}
 		if n.IsInternal("Declared") {
 			s.forward(n.Inputs[0])
@@ -40,7 +47,8 @@ func readOperands(c *Context, g *ir.Graph) (bool, error) {
 		if rule := operandRules[n.Op]; n.Domain == "" && rule != nil && r.open() {
 			rule(r)
 		}
-	}), nil
+	})
+	return bound || read, nil
 }
 
 // operandRules are the operators with such operands. A function leaves its node as it is where it can do nothing.
