@@ -50,6 +50,7 @@ type layout struct {
 	live            liveSizes // of the program
 
 	tensorMaps  []schema.TiledMatrix
+	callerMaps  int                          // how many of them are of the caller's matrices
 	tensorMapOf map[rkernels.TiledMatrix]int // index in tensorMaps
 }
 
@@ -95,14 +96,14 @@ func newLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) 
 func beginLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) {
 	l := &layout{plan: plan, opt: opt, sources: kernels, opIndex: map[int32]int{}, constAt: map[int]int64{}}
 	g := plan.Graph
-	if n := len(g.Inputs) + len(g.Outputs); n > schema.MaxSpaces-schema.FirstPortSpace {
+	if n := len(g.Inputs) + len(g.Outputs); n >= schema.MaxSpaces-schema.FirstPortSpace {
 		return nil, problem("too-many-ports", "the model has %d inputs and outputs, a program takes %d at most",
-			n, schema.MaxSpaces-schema.FirstPortSpace)
+			n, schema.MaxSpaces-schema.FirstPortSpace-1)
 	}
 	l.collectOps()
 	l.collectConstants(l.ops)
-	l.collectTensorMaps()
 	l.namePorts()
+	l.collectTensorMaps()
 	return l, nil
 }
 
@@ -290,7 +291,7 @@ func (l *layout) steps() int {
 
 // spaces is how many address spaces the program has.
 func (l *layout) spaces() int {
-	n := schema.FirstPortSpace + len(l.inputs) + len(l.outputs)
+	n := l.mapSpace() + min(1, l.callerMaps)
 	for _, p := range l.parts {
 		n = max(n, p.spaces())
 	}

@@ -36,6 +36,7 @@ func (s *source) program() {
 		value           any
 	}{
 		{"address spaces", "int", "kSpaces", s.spaces()},
+		{"tensor maps of matrices of the caller", "int", "kCallerMaps", s.mostCallerMaps()},
 		{"the most vEUs that must be on the device at once", "int", "kVEUs", s.mostVEUs()},
 		{"the most moves of a step", "int", "kMoves", st.moves},
 		{"elements of the import area", "int", "kImports", st.imports},

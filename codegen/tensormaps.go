@@ -2,11 +2,13 @@ package codegen
 
 import (
 	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schema"
 )
 
-// collectTensorMaps gives each matrix of which copy engines bring boxes a tensor map. The host makes the maps when it
-// has made the arena, since they hold addresses; they stand behind the arena.
+// collectTensorMaps gives each matrix of which copy engines bring boxes a tensor map. The host makes the maps, since
+// they hold addresses: those of the arena's matrices when it has made the arena, behind which they stand, and those of
+// the caller's matrices for each inference.
 func (l *layout) collectTensorMaps() {
 	l.tensorMapOf = map[rkernels.TiledMatrix]int{}
 	for _, u := range l.ops {
@@ -22,15 +24,30 @@ func (l *layout) addTensorMap(m rkernels.TiledMatrix) {
 	if _, known := l.tensorMapOf[m]; known {
 		return
 	}
-	n := len(l.tensorMaps)
-	l.tensorMapOf[m] = n
-	at := l.refBits(l.plan.Graph.Buffers[m.Matrix.Buffer], m.Matrix.Offset)
-	first := alignUp(l.plan.ArenaLen, schema.TensorMapBytes)
+	l.tensorMapOf[m] = len(l.tensorMaps)
+	buf := l.plan.Graph.Buffers[m.Matrix.Buffer]
+	ref := uint64(alignUp(l.plan.ArenaLen, schema.TensorMapBytes) + schema.TensorMapBytes*int64(len(l.tensorMaps)))
+	if buf.Kind != roperator.Arena {
+		ref = uint64(l.mapSpace())<<schema.SpaceShift | uint64(schema.TensorMapBytes*l.callerMaps)
+		l.callerMaps++
+	}
 	l.tensorMaps = append(l.tensorMaps, schema.TiledMatrix{
-		At: at, Map: uint64(first + schema.TensorMapBytes*int64(n)),
+		At: l.refBits(buf, m.Matrix.Offset), Map: ref,
 		RowBytes: uint64(m.RowBytes), Columns: uint32(m.Columns), Rows: uint32(m.Rows),
 		BoxRows: uint32(m.BoxRows), ElementBytes: uint32(m.ElementBytes),
 	})
+}
+
+// mapSpace is the address space of tensor maps in the parameter of launches: the one behind those of ports.
+func (l *layout) mapSpace() int { return schema.FirstPortSpace + len(l.inputs) + len(l.outputs) }
+
+// mostCallerMaps is how many tensor maps the parameter of launches has, of the program that needs most.
+func (l *layout) mostCallerMaps() int {
+	n := l.callerMaps
+	for _, p := range l.parts {
+		n = max(n, p.mostCallerMaps())
+	}
+	return n
 }
 
 // tensorMapRows writes what the host makes tensor maps from, and returns the name of the rows. It is empty if there are

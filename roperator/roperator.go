@@ -135,6 +135,9 @@ type Candidate struct {
 	// constant, aligned to StreamAlign, in the order in which it is read. Candidates have it if and only if their
 	// instances stream. The constant must be among the references of Args too.
 	Stream func(task int) (ref rkernels.Ref, bytes int64)
+	// StreamShared says that many rTasks take the same block at the same time. L2 gives them more bytes together than it
+	// gives to rTasks that each take a block of their own.
+	StreamShared bool
 	// Live are the members of Args that are extents which only a run knows. Args has the largest ones.
 	Live []LiveArg
 	// Counts are the extents that the device has found of axes of what the candidate writes, and of those in Live. Reads

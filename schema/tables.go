@@ -25,8 +25,11 @@ const (
 	MaxSpaces = 256
 	// SpaceShift is the first bit of the address space in an rt::Ref; the bits below are a byte offset.
 	SpaceShift = 56
-	// TensorMapBytes is the size of a tensor map. Those of a program stand behind its arena, aligned to as many bytes.
+	// TensorMapBytes is the size of a tensor map. Those of the arena's matrices stand behind it, aligned to as many
+	// bytes; those of the caller's are in the parameter of launches, the last address space.
 	TensorMapBytes = 128
+	// MaxCallerMaps is how many tensor maps that parameter may have.
+	MaxCallerMaps = 8
 	// NearCountMask selects from Step.Near how many steps are near ones.
 	NearCountMask = (1 << 16) - 1
 	// NearPlainShift is the bit of Step.Near that says that the first operand is in memory; those of the other operands
@@ -225,8 +228,8 @@ func (r BlockStream) Fields() []Field {
 	}
 }
 
-// TiledMatrix is a matrix in the arena of which copy engines bring boxes (TMA): BoxRows rows of 128 bytes. It is a
-// member of Args, and a row of what the host makes tensor maps from.
+// TiledMatrix is a matrix in the arena, or of the caller, of which copy engines bring boxes (TMA): BoxRows rows of 128
+// bytes. It is a member of Args, and a row of what the host makes tensor maps from.
 type TiledMatrix struct {
 	At           uint64 // the first element, as an rt::Ref
 	Map          uint64 // the tensor map, as an rt::Ref

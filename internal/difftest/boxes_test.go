@@ -16,33 +16,39 @@ import (
 	"github.com/rammerc/rammerc/lower"
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// boxedCase has two products whose left operands are intermediate results.
-func boxedCase(t *testing.T) *Case {
+// boxedCase has two products whose left operands are intermediate results of type d, which are multiplied in precision p.
+// There are five rows of two tiles, and the test has five multiprocessors, so that strips have two.
+func boxedCase(t *testing.T, d string, p precision.Precision) *Case {
 	t.Helper()
-	const rows, k, n = 100, 72, 136
+	const rows, k, n = 520, 36, 136
 	random := rand.New(rand.NewPCG(3, 1))
 	constant := func(count int) string {
 		parts := make([]string, count)
 		for i := range parts {
-			parts[i] = fmt.Sprintf("%.3f", random.NormFloat64())
+			x := random.NormFloat64()
+			parts[i] = fmt.Sprintf("%.3f", x)
+			if d == "float16" { // numbers of 16 bits are written as these
+				parts[i] = fmt.Sprint(ir.ToFloat16(float32(x)))
+			}
 		}
 		return strings.Join(parts, ", ")
 	}
-	text := fmt.Sprintf(`graph "boxed" (%%x: float32[%[1]d,%[2]d]) {
-  %%b = const float32[%[2]d,%[3]d] {%[4]s}
-  %%c = const float32[%[3]d,132] {%[5]s}
-  %%s: float32[%[1]d,%[2]d] = Softmax(%%x) {} name "s"
-  %%p: float32[%[1]d,%[3]d] = MatMul(%%s, %%b) {} name "p"
-  %%q: float32[%[1]d,%[3]d] = Sigmoid(%%p) {} name "q"
-  %%y: float32[%[1]d,132] = MatMul(%%q, %%c) {} name "y"
+	text := fmt.Sprintf(`graph "boxed" (%%x: %[6]s[%[1]d,%[2]d]) {
+  %%b = const %[6]s[%[2]d,%[3]d] {%[4]s}
+  %%c = const %[6]s[%[3]d,132] {%[5]s}
+  %%s: %[6]s[%[1]d,%[2]d] = Softmax(%%x) {} name "s"
+  %%p: %[6]s[%[1]d,%[3]d] = MatMul(%%s, %%b) {} name "p"
+  %%q: %[6]s[%[1]d,%[3]d] = Sigmoid(%%p) {} name "q"
+  %%y: %[6]s[%[1]d,132] = MatMul(%%q, %%c) {} name "y"
   return %%y
 }
-`, rows, k, n, constant(k*n), constant(n*132))
+`, rows, k, n, constant(k*n), constant(n*132), d)
 	g, err := ir.ParseText("boxed.rir", []byte(text), ir.ParseOptions{})
 	if err == nil {
 		err = ir.InferShapes(g).Err()
@@ -54,8 +60,16 @@ func boxedCase(t *testing.T) *Case {
 	for i := range x {
 		x[i] = float32(random.NormFloat64())
 	}
-	return &Case{Name: "boxed", Graph: g, Precision: precision.TF32,
-		Inputs: map[string]*ir.Tensor{"x": ir.FromSlice(ir.Float32, x, rows, k)}}
+	input := ir.FromSlice(ir.Float32, x, rows, k)
+	if d == "float16" {
+		halves := make([]uint16, len(x))
+		for i := range x {
+			halves[i] = ir.ToFloat16(x[i])
+		}
+		input = ir.FromSlice(ir.Float16, halves, rows, k)
+	}
+	return &Case{Name: "boxed", Graph: g, Precision: p,
+		Inputs: map[string]*ir.Tensor{"x": input}}
 }
 
 // TestBoxes runs programs whose products have their rows brought by the copy engine: in launches, and in an rProgram,
@@ -70,9 +84,16 @@ func TestBoxes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{"waves", "rprogram"} {
-		c := boxedCase(t)
-		dir := emitBoxed(t, c, spec, kind)
+	small := *spec
+	small.SMs = 5
+	for _, c := range []struct {
+		kind string
+		of   *Case
+	}{
+		{"waves", boxedCase(t, "float32", precision.TF32)},
+		{"rprogram", boxedCase(t, "float32", precision.TF32)},
+	} {
+		dir := emitBoxed(t, c.of, &small, c.kind)
 		if _, err := cxx.BuildLibrary(t.Context(), dir, "boxed", "-O1", "-w"); err != nil {
 			t.Fatal(err)
 		}
@@ -81,35 +102,37 @@ func TestBoxes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := runTwice(lib, c)
+			out, err := runTwice(lib, c.of)
 			if closed := lib.Close(); err == nil {
 				err = closed
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v := Judge(c, Result{Outputs: out}); v.Failure != nil {
-				t.Errorf("%s, seed %d: %v", kind, seed, v.Failure)
+			if v := Judge(c.of, Result{Outputs: out}); v.Failure != nil {
+				t.Errorf("%s, seed %d: %v", c.kind, seed, v.Failure)
 			}
 		}
 	}
 }
 
-// emitBoxed emits a plan in which both products have candidates with boxes, and returns its folder.
+// emitBoxed emits a plan in which both products are strips of two tiles, and returns its folder.
 func emitBoxed(t *testing.T, c *Case, spec *device.Spec, kind string) string {
 	t.Helper()
 	static, err := c.static()
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := lower.ForDevice(static, spec, precision.Choice{Program: precision.TF32})
+	g, err := lower.ForDevice(static, spec, precision.Choice{Program: c.Precision})
 	if err != nil {
 		t.Fatal(err)
 	}
 	products := 0
 	for _, op := range g.Ops {
 		boxed := slices.DeleteFunc(slices.Clone(op.Candidates), func(c *roperator.Candidate) bool {
-			return c.Inst.Kernel.Name != "gemm_boxed"
+			return c.Inst.Kernel.Name != "gemm_strip" || !slices.ContainsFunc(c.Args, func(f rkernels.Field) bool {
+				return f.Name == "wide" && f.Value == rkernels.Int(2)
+			})
 		})
 		if len(boxed) > 0 {
 			op.Candidates = boxed

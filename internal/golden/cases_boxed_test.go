@@ -12,8 +12,7 @@ import (
 func TestProductsOfBoxes(t *testing.T) {
 	var cases []Case
 	for _, c := range []struct{ m, k, n int }{
-		{130, 72, 300}, {70, 4, 140},
-		{65, 1160, 130}, // a sum that is split
+		{513, 36, 140},
 	} {
 		cases = append(cases, Case{
 			Name: fmt.Sprintf("%dx%dx%d", c.m, c.k, c.n), Precision: precision.TF32,

@@ -47,6 +47,7 @@ type Builder struct {
 	conditions map[*ir.Node][]Condition
 	counts     map[int]roperator.View // of ranges, the extents that the device has found so far
 	loops      loops
+	callerMaps int // tensor maps that matrices of the caller may take
 }
 
 // New starts to lower g for a target, with the kernels of a catalogue and the precisions that p gives to nodes.
@@ -64,6 +65,17 @@ func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.
 		paired: map[*ir.Node]bool{}, target: t, kernels: kernels, precision: p, open: map[*ir.Value]bool{},
 		counts: map[int]roperator.View{},
 	}
+}
+
+// TakeCallerMap takes a place for the tensor map of a matrix of the caller, of which there are `most` in the parameter
+// of launches. False: there is none left, or the matrix may have fewer rows in a run than in its tensor map, and copies
+// would read beyond it.
+func (b *Builder) TakeCallerMap(most int) bool {
+	if b.callerMaps == most || b.axes != nil {
+		return false
+	}
+	b.callerMaps++
+	return true
 }
 
 // AddInput gives v, the next input of the program, a buffer, and reads v from there.

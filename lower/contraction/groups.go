@@ -1,7 +1,10 @@
 package contraction
 
 import (
+	"slices"
+
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
@@ -11,26 +14,32 @@ import (
 // shares k: 32 values of float32, of which the table speaks, or twice as many of 16 bits, or four times as many of 8
 // bits.
 var groupShapes = []TileShape{
-	{128, 192, 32, 64, 192, 1, 4, 1, ir.Float32, true, false},
-	{128, 128, 32, 64, 128, 1, 4, 1, ir.Float32, true, false},
-	{128, 96, 32, 64, 96, 1, 4, 1, ir.Float32, true, false},
-	{64, 128, 64, 64, 128, 2, 4, 1, ir.Float32, true, false},
-	{64, 96, 64, 64, 96, 2, 4, 1, ir.Float32, true, false},
-	{64, 64, 64, 64, 64, 2, 4, 1, ir.Float32, true, false},
-	{64, 32, 64, 64, 32, 2, 4, 1, ir.Float32, true, false},
+	{128, 192, 32, 64, 192, 1, 4, 1, ir.Float32, true, false, 0},
+	{128, 128, 32, 64, 128, 1, 4, 1, ir.Float32, true, false, 0},
+	{128, 96, 32, 64, 96, 1, 4, 1, ir.Float32, true, false, 0},
+	{64, 128, 64, 64, 128, 2, 4, 1, ir.Float32, true, false, 0},
+	{64, 96, 64, 64, 96, 2, 4, 1, ir.Float32, true, false, 0},
+	{64, 64, 64, 64, 64, 2, 4, 1, ir.Float32, true, false, 0},
+	{64, 32, 64, 64, 32, 2, 4, 1, ir.Float32, true, false, 0},
 }
 
-// boxShape is the tile of large products whose rows the copy engine brings. Threads hold nothing but sums, so that it
-// is wider than others.
-var boxShape = TileShape{128, 256, 32, 64, 256, 1, 4, 1, ir.Float32, true, false}
+// stripShapes are the tiles of strips, whose rows the copy engine brings. Threads hold nothing but sums, so that tiles
+// can be wider than others.
+var stripShapes = []TileShape{
+	{128, 192, 32, 64, 192, 1, 5, 1, ir.Float32, true, false, 1},
+	{128, 128, 32, 64, 128, 1, 6, 1, ir.Float32, true, false, 1},
+	{128, 96, 32, 64, 96, 1, 6, 1, ir.Float32, true, false, 1},
+	{64, 128, 32, 64, 128, 1, 6, 1, ir.Float32, true, false, 1},
+	{64, 64, 32, 64, 64, 1, 6, 1, ir.Float32, true, false, 1},
+}
 
 // splitShapes are those for three products of parts of float16. Wider tiles have no registers for the sums of a stage
 // beside their own. The shapes are few, because each instance is in a kernel of its own.
 var splitShapes = []TileShape{
-	{128, 96, 32, 64, 96, 1, 4, 3, ir.Float32, true, true},
-	{128, 64, 32, 64, 64, 1, 4, 3, ir.Float32, true, true},
-	{64, 96, 32, 64, 96, 2, 6, 3, ir.Float32, true, true},
-	{64, 64, 32, 64, 64, 2, 6, 3, ir.Float32, true, true},
+	{128, 96, 32, 64, 96, 1, 4, 3, ir.Float32, true, true, 0},
+	{128, 64, 32, 64, 64, 1, 4, 3, ir.Float32, true, true, 0},
+	{64, 96, 32, 64, 96, 2, 6, 3, ir.Float32, true, true, 0},
+	{64, 64, 32, 64, 64, 2, 6, 3, ir.Float32, true, true, 0},
 }
 
 const (
@@ -74,7 +83,7 @@ func (s TileShape) cost() groupCost {
 }
 
 // GroupShapes are the shapes of warp groups that are useful for an m×n product with a constant on the right. boxed says
-// that the copy engine can bring its rows.
+// that the copy engine can bring its rows: then there are strips among them, of one tile each.
 func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64, boxed bool) []TileShape {
 	narrow := groupsTakeNarrow(p, e)
 	if !t.WarpGroups() || !narrow && (e != Float32s || p.Products() == 0) || t.Rate(target.Tensor, e.Multiplied) == 0 {
@@ -84,7 +93,7 @@ func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64
 	if !narrow && p.Products() == 3 {
 		shapes = splitShapes
 	} else if boxed {
-		shapes = append([]TileShape{boxShape}, shapes...)
+		shapes = slices.Concat(stripShapes, shapes)
 	}
 	var out []TileShape
 	for _, s := range shapes {
@@ -119,6 +128,26 @@ func (s TileShape) groupDepth() int64 {
 	return s.BK / s.kg
 }
 
+// What strips cost, in cycles of a multiprocessor, as a program written by hand measured on an H200: tensor cores
+// multiply 64 rows by a column of a stage in two cycles and begin a stage in a few more, operands come with stripBytes a
+// cycle, and sums leave with stripDrain bytes a cycle.
+const (
+	cyclesPerColumn = 2
+	stripStage      = 60
+	stripBytes      = 60
+	stripDrain      = 36
+	// cycleFlops is how many operations of tf32 products by mma.sync stand for a cycle. By warp groups a multiprocessor
+	// makes 3750 of them a nanosecond, in which it has 1.755 cycles.
+	cycleFlops = groupShare * 3750 / 1.755
+)
+
+// stripFlops is what a strip costs with so many stages for each of its tiles, in tf32 products of mma.sync.
+func (s TileShape) stripFlops(stages float64) float64 {
+	stage := max(cyclesPerColumn*float64(s.BN*s.BM/64)+stripStage, float64(128*(s.BM+s.BN))/stripBytes)
+	drain := float64(s.BM*s.BN) * float64(s.multiplied.Size()) / stripDrain
+	return cycleFlops * float64(s.Wide()) * (stages*stage + drain)
+}
+
 // groupFlops is what so many stages of a tile of warp groups cost, in tf32 products of mma.sync.
 func (s TileShape) groupFlops(flops, stages float64) float64 {
 	c := s.cost()
@@ -135,17 +164,43 @@ func (s TileShape) groupFlops(flops, stages float64) float64 {
 // Groups says that the shape is for warp groups, which take their constants from a stream.
 func (s TileShape) Groups() bool { return s.groups }
 
-// Boxes reports whether the copy engine brings the rows of tiles of the shape.
-func (s TileShape) Boxes() bool { return s == boxShape }
+// Strip reports whether the shape is for strips of tiles.
+func (s TileShape) Strip() bool { return s.wide > 0 }
 
-// BoxedParams are the template arguments of the form whose rows of A the copy engine brings.
-func (s TileShape) BoxedParams(functors ...any) []any {
-	return append([]any{s.BM, s.BN, s.kg, s.st}, functors...)
+// Wide is how many tiles an rTask has that lie beside each other.
+func (s TileShape) Wide() int64 { return max(1, s.wide) }
+
+// StripParams are the template arguments of gemm_strip.
+func (s TileShape) StripParams(functors ...any) []any {
+	return append([]any{s.BM, s.BN, s.st, s.products}, functors...)
 }
 
-// Boxes is a matrix of float32 of which the copy engine brings the rows of a warp group, 64 at a time.
-func Boxes(first rkernels.Ref, rows, columns, stride int64) rkernels.TiledMatrix {
-	size := int64(ir.Float32.Size())
+// WideStrips are the strips among shapes, with as many tiles as leave each slot of the target the fewest tiles of an m×n
+// result; of several such numbers the largest, because the operands of a tile come while the sums of the one before
+// leave. Strips of one tile are not among them.
+func WideStrips(shapes []TileShape, m, n, slots int64) []TileShape {
+	var out []TileShape
+	for _, s := range shapes {
+		if !s.Strip() {
+			continue
+		}
+		tm, tn := build.CeilDiv(m, s.BM), build.CeilDiv(n, s.BN)
+		least := tm * tn
+		for wide := int64(1); wide <= tn; wide++ {
+			if turns := build.CeilDiv(tm*build.CeilDiv(tn, wide), slots) * wide; turns <= least {
+				least, s.wide = turns, wide
+			}
+		}
+		if s.wide > 1 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Boxes is a matrix of which the copy engine brings the rows of a warp group, 64 at a time.
+func Boxes(first rkernels.Ref, d ir.DType, rows, columns, stride int64) rkernels.TiledMatrix {
+	size := int64(d.Size())
 	return rkernels.TiledMatrix{
 		Matrix: first, Columns: columns, Rows: rows, RowBytes: stride * size, BoxRows: 64, ElementBytes: size,
 	}

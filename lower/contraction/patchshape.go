@@ -10,9 +10,9 @@ import (
 
 // patchShapes are the tiles of conv_patch, from few rTasks to many.
 var patchShapes = []TileShape{
-	{128, 64, 0, 32, 32, 1, 1, 0, 0, false, false},
-	{128, 32, 0, 32, 16, 1, 1, 0, 0, false, false},
-	{64, 32, 0, 16, 16, 1, 1, 0, 0, false, false},
+	{128, 64, 0, 32, 32, 1, 1, 0, 0, false, false, 0},
+	{128, 32, 0, 32, 16, 1, 1, 0, 0, false, false, 0},
+	{64, 32, 0, 16, 16, 1, 1, 0, 0, false, false, 0},
 }
 
 // PatchShapes are the tiles of conv_patch of which an m×n result fills more than half; the widest ones alone where these
@@ -31,12 +31,12 @@ func PatchShapes(t *target.Target, p precision.Precision, e Elements, m, n, k in
 
 // groupedShapes are the tiles of conv_groups, in which a warp has all columns of a group.
 var groupedShapes = []TileShape{
-	{64, 64, 0, 64, 8, 1, 1, 0, 0, false, false},
-	{128, 32, 0, 64, 8, 1, 1, 0, 0, false, false},
-	{64, 64, 0, 32, 16, 1, 1, 0, 0, false, false},
-	{128, 32, 0, 32, 16, 1, 1, 0, 0, false, false},
-	{64, 64, 0, 16, 32, 1, 1, 0, 0, false, false},
-	{128, 32, 0, 16, 32, 1, 1, 0, 0, false, false},
+	{64, 64, 0, 64, 8, 1, 1, 0, 0, false, false, 0},
+	{128, 32, 0, 64, 8, 1, 1, 0, 0, false, false, 0},
+	{64, 64, 0, 32, 16, 1, 1, 0, 0, false, false, 0},
+	{128, 32, 0, 32, 16, 1, 1, 0, 0, false, false, 0},
+	{64, 64, 0, 16, 32, 1, 1, 0, 0, false, false, 0},
+	{128, 32, 0, 16, 32, 1, 1, 0, 0, false, false, 0},
 }
 
 // GroupedShapes are the tiles of conv_groups for groups of so many output channels, of which there are n in all. A

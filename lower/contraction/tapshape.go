@@ -9,11 +9,11 @@ import (
 // tapShapes are the tiles of conv_taps, from few rTasks to many. A stage is 128 bytes of channels deep, of one tap: 32
 // values of float32, of which the table speaks, or twice as many of 16 bits, or four times as many of 8.
 var tapShapes = []TileShape{
-	{128, 256, 32, 64, 256, 1, 4, 1, ir.Float32, true, false},
-	{256, 128, 32, 64, 128, 1, 4, 1, ir.Float32, true, false},
-	{128, 128, 32, 64, 128, 1, 4, 1, ir.Float32, true, false},
-	{256, 64, 32, 64, 64, 1, 4, 1, ir.Float32, true, false},
-	{128, 64, 32, 64, 64, 1, 4, 1, ir.Float32, true, false},
+	{128, 256, 32, 64, 256, 1, 4, 1, ir.Float32, true, false, 0},
+	{256, 128, 32, 64, 128, 1, 4, 1, ir.Float32, true, false, 0},
+	{128, 128, 32, 64, 128, 1, 4, 1, ir.Float32, true, false, 0},
+	{256, 64, 32, 64, 64, 1, 4, 1, ir.Float32, true, false, 0},
+	{128, 64, 32, 64, 64, 1, 4, 1, ir.Float32, true, false, 0},
 }
 
 // tapStage is what a stage of conv_taps costs beside its products, in operations of mma.sync: threads only begin

@@ -16,38 +16,38 @@ import (
 // arithmetic, small ones by what they bring from L2: a tile of 32×32 brings four times as much for each product as one
 // of 128×128.
 var tensorShapes = []TileShape{
-	{128, 128, 32, 64, 32, 1, 2, 0, 0, false, false},
-	{64, 128, 32, 32, 32, 1, 3, 0, 0, false, false},
-	{128, 64, 32, 32, 32, 1, 3, 0, 0, false, false},
-	{64, 64, 32, 32, 32, 2, 3, 0, 0, false, false},
-	{64, 32, 32, 32, 16, 2, 3, 0, 0, false, false},
-	{32, 64, 32, 16, 32, 2, 3, 0, 0, false, false},
-	{32, 32, 32, 16, 16, 2, 4, 0, 0, false, false},
+	{128, 128, 32, 64, 32, 1, 2, 0, 0, false, false, 0},
+	{64, 128, 32, 32, 32, 1, 3, 0, 0, false, false, 0},
+	{128, 64, 32, 32, 32, 1, 3, 0, 0, false, false, 0},
+	{64, 64, 32, 32, 32, 2, 3, 0, 0, false, false, 0},
+	{64, 32, 32, 32, 16, 2, 3, 0, 0, false, false, 0},
+	{32, 64, 32, 16, 32, 2, 3, 0, 0, false, false, 0},
+	{32, 32, 32, 16, 16, 2, 4, 0, 0, false, false, 0},
 }
 
 // halfShapes are those for numbers of 16 bits. Stages are as large in bytes as those of float32 or smaller, and so they
 // are deeper, where tiles are small.
 var halfShapes = []TileShape{
-	{128, 128, 32, 64, 32, 1, 4, 1, 0, false, false},
-	{64, 128, 32, 32, 32, 1, 4, 1, 0, false, false},
-	{128, 64, 32, 32, 32, 1, 4, 1, 0, false, false},
-	{64, 64, 64, 32, 32, 2, 3, 1, 0, false, false},
-	{64, 32, 64, 32, 16, 2, 4, 1, 0, false, false},
-	{32, 64, 64, 16, 32, 2, 4, 1, 0, false, false},
-	{32, 32, 64, 16, 16, 2, 4, 1, 0, false, false},
-	{16, 64, 64, 16, 16, 2, 4, 1, 0, false, false},
+	{128, 128, 32, 64, 32, 1, 4, 1, 0, false, false, 0},
+	{64, 128, 32, 32, 32, 1, 4, 1, 0, false, false, 0},
+	{128, 64, 32, 32, 32, 1, 4, 1, 0, false, false, 0},
+	{64, 64, 64, 32, 32, 2, 3, 1, 0, false, false, 0},
+	{64, 32, 64, 32, 16, 2, 4, 1, 0, false, false, 0},
+	{32, 64, 64, 16, 32, 2, 4, 1, 0, false, false, 0},
+	{32, 32, 64, 16, 16, 2, 4, 1, 0, false, false, 0},
+	{16, 64, 64, 16, 16, 2, 4, 1, 0, false, false, 0},
 }
 
 // byteShapes are those for integers of 8 bits, of which a stage has twice as many in the same bytes.
 var byteShapes = []TileShape{
-	{128, 128, 64, 64, 32, 1, 4, 1, ir.Int8, false, false},
-	{64, 128, 64, 32, 32, 1, 4, 1, ir.Int8, false, false},
-	{128, 64, 64, 32, 32, 1, 4, 1, ir.Int8, false, false},
-	{64, 64, 128, 32, 32, 2, 3, 1, ir.Int8, false, false},
-	{64, 32, 128, 32, 16, 2, 4, 1, ir.Int8, false, false},
-	{32, 64, 128, 16, 32, 2, 4, 1, ir.Int8, false, false},
-	{32, 32, 128, 16, 16, 2, 4, 1, ir.Int8, false, false},
-	{16, 64, 128, 16, 16, 2, 4, 1, ir.Int8, false, false},
+	{128, 128, 64, 64, 32, 1, 4, 1, ir.Int8, false, false, 0},
+	{64, 128, 64, 32, 32, 1, 4, 1, ir.Int8, false, false, 0},
+	{128, 64, 64, 32, 32, 1, 4, 1, ir.Int8, false, false, 0},
+	{64, 64, 128, 32, 32, 2, 3, 1, ir.Int8, false, false, 0},
+	{64, 32, 128, 32, 16, 2, 4, 1, ir.Int8, false, false, 0},
+	{32, 64, 128, 16, 32, 2, 4, 1, ir.Int8, false, false, 0},
+	{32, 32, 128, 16, 16, 2, 4, 1, ir.Int8, false, false, 0},
+	{16, 64, 128, 16, 16, 2, 4, 1, ir.Int8, false, false, 0},
 }
 
 // ByteShapes are the shapes for m×n products of integers of 8 bits, nil if the target's tensor cores multiply none.
@@ -103,13 +103,13 @@ func shapesIn(shapes []TileShape, products int64, d ir.DType) []TileShape {
 // rowShapes are the tiles of convolutions whose rows are positions of channels-last images, from few rTasks to many.
 // Where they are small, a stage is deep and there are several, because what brings operands is then waited for longest.
 var rowShapes = []TileShape{
-	{128, 128, 32, 64, 32, 1, 3, 0, 0, false, false},
-	{64, 128, 32, 32, 32, 1, 3, 0, 0, false, false},
-	{128, 64, 32, 32, 32, 1, 4, 0, 0, false, false},
-	{64, 64, 32, 32, 32, 2, 4, 0, 0, false, false},
-	{64, 32, 64, 32, 16, 2, 3, 0, 0, false, false},
-	{32, 64, 64, 16, 32, 2, 3, 0, 0, false, false},
-	{32, 32, 64, 16, 16, 2, 4, 0, 0, false, false},
+	{128, 128, 32, 64, 32, 1, 3, 0, 0, false, false, 0},
+	{64, 128, 32, 32, 32, 1, 3, 0, 0, false, false, 0},
+	{128, 64, 32, 32, 32, 1, 4, 0, 0, false, false, 0},
+	{64, 64, 32, 32, 32, 2, 4, 0, 0, false, false, 0},
+	{64, 32, 64, 32, 16, 2, 3, 0, 0, false, false, 0},
+	{32, 64, 64, 16, 32, 2, 3, 0, 0, false, false, 0},
+	{32, 32, 64, 16, 16, 2, 4, 0, 0, false, false, 0},
 }
 
 // RowShapes are those shapes of such a convolution that its m×n result fills well; the smallest one if there is none
@@ -269,11 +269,13 @@ func tf32(x float32) float32 {
 	return math.Float32frombits((bits + half) &^ cut)
 }
 
-// Multiplications is the work of multiplying a tile of elements e k deep.
+// Multiplications is the work of multiplying a tile of elements e k deep, or all tiles of a strip.
 func (s TileShape) Multiplications(e Elements, k float64) roperator.Work {
-	w := roperator.Work{SharedBytes: s.SharedBytes(e, int64(k))}
+	w := roperator.Work{SharedBytes: s.SharedBytes(e, int64(k)) * float64(s.Wide())}
 	flops := 2 * float64(s.BM*s.BN) * k
 	switch {
+	case s.Strip():
+		w.TensorFlops = s.stripFlops(math.Ceil(k / float64(s.BK)))
 	case s.groups:
 		w.TensorFlops = s.groupFlops(flops, math.Ceil(k/float64(s.groupDepth())))
 	case s.multiplied == ir.Int8:

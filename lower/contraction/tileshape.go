@@ -17,25 +17,27 @@ import (
 // of threads that share k, st stages. A thread of gemm_tiled, conv_tiled and conv_pointwise owns tm×tn results; in
 // their forms for tensor cores a warp does; products says how many products there stand for one, and multiplied of
 // which type. With split these are of parts of float16, which a constant is packed as. Shapes of warp groups are for
-// gemm_wgmma, in which each group multiplies 64 rows by all columns of the tile.
+// gemm_wgmma, in which each group multiplies 64 rows by all columns of the tile. If wide is not 0, they are for
+// gemm_strip, an rTask of which computes so many tiles that lie beside each other.
 type TileShape struct {
 	BM, BN, BK, tm, tn, kg, st, products int64
 	multiplied                           ir.DType
 	groups, split                        bool
+	wide                                 int64
 }
 
 // tileShapes are in the order of few rTasks to many. All have 256 threads. Threads that own 8×8 results read half as
 // much of shared memory for each multiplication as those that own 4×4; their shapes take up to 64 KB of shared
 // memory, the others 48 KB.
 var tileShapes = []TileShape{
-	{128, 128, 16, 8, 8, 1, 3, 0, 0, false, false},
-	{64, 128, 16, 8, 8, 2, 3, 0, 0, false, false},
-	{32, 128, 32, 8, 8, 4, 3, 0, 0, false, false},
-	{64, 64, 16, 4, 4, 1, 4, 0, 0, false, false},
-	{128, 64, 16, 8, 4, 1, 3, 0, 0, false, false},
-	{32, 64, 32, 4, 4, 2, 3, 0, 0, false, false},
-	{32, 32, 32, 4, 4, 4, 4, 0, 0, false, false},
-	{16, 64, 32, 4, 4, 4, 4, 0, 0, false, false},
+	{128, 128, 16, 8, 8, 1, 3, 0, 0, false, false, 0},
+	{64, 128, 16, 8, 8, 2, 3, 0, 0, false, false, 0},
+	{32, 128, 32, 8, 8, 4, 3, 0, 0, false, false, 0},
+	{64, 64, 16, 4, 4, 1, 4, 0, 0, false, false, 0},
+	{128, 64, 16, 8, 4, 1, 3, 0, 0, false, false, 0},
+	{32, 64, 32, 4, 4, 2, 3, 0, 0, false, false, 0},
+	{32, 32, 32, 4, 4, 4, 4, 0, 0, false, false, 0},
+	{16, 64, 32, 4, 4, 4, 4, 0, 0, false, false, 0},
 }
 
 // SharedBytes is how many bytes the threads of an rTask read from shared memory to add up k products for each result.
@@ -63,9 +65,9 @@ func UsefulShapes(t *target.Target, p precision.Precision, e Elements, m, n int6
 		}
 	}
 	if out == nil {
-		smallest := TileShape{32, 32, 32, 4, 4, 4, 4, 0, 0, false, false}
+		smallest := TileShape{32, 32, 32, 4, 4, 4, 4, 0, 0, false, false, 0}
 		if m <= 16 {
-			smallest = TileShape{16, 64, 32, 4, 4, 4, 4, 0, 0, false, false}
+			smallest = TileShape{16, 64, 32, 4, 4, 4, 4, 0, 0, false, false, 0}
 		}
 		out = append(out, smallest)
 	}

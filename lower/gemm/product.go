@@ -84,13 +84,16 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 	}
 	// A prologue computes on the way to shared memory. It would wait for its operands while warp groups wait for it.
 	if p.B.Buf.Kind == roperator.Const && p.Prologue == nil {
-		groups := contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N, tileable(p))
+		groups := contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N, tileable(b, p))
 		shapes = append(shapes, groups...)
 	}
 	splits := contraction.SplitsFor(b.Target(), p.Elements, shapes, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
 	splits = contraction.FullSplits(shapes, p.K, splits)
 	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
+			if splits == 1 {
+				shapes = append(shapes, contraction.WideStrips(shapes, p.M, p.N, int64(b.Target().VEUs))...)
+			}
 			return gemmCandidates(b, shapes, p, t, splits)
 		})
 }
@@ -159,8 +162,8 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor,
 	case s.Products() > 0:
 		layout = []any{c.acrossA, c.acrossB, c.modeA, c.modeB}
 	}
-	if s.Boxes() {
-		return c.boxed(b)
+	if s.Strip() {
+		return c.strip(b)
 	}
 	inst := b.Instance(s.Kernel("gemm_tiled"), s.Params(layout, p.A.DType(), c.b.DType(), c.tail.Functor, pro)...)
 	bStrides, bk, bn := [3]int64{p.B.Stride(0), p.B.Stride(1), p.B.Stride(2)}, p.B.Stride(3), p.B.Stride(4)
@@ -188,16 +191,18 @@ func (c *gemmCandidate) with(inst *rkernels.Instance, args []rkernels.Field, bSt
 	p, s := c.p, c.s
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
 	splitK := build.CeilDiv(tk, c.splits)
-	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: s.BM, BN: s.BN, TM: tm, TN: tn,
+	// To others an rTask is a tile as wide as its strip.
+	across, strips := s.BN*s.Wide(), build.CeilDiv(tn, s.Wide())
+	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: s.BM, BN: across, TM: tm, TN: strips,
 		Splits: c.splits, KSplit: splitK * s.BK}
 	depth := float64(min(splitK*s.BK, tk*s.BK))
-	results := float64(min(s.BM, p.M) * min(s.BN, p.N))
+	results := float64(min(s.BM, p.M) * min(across, p.N))
 	work := s.Multiplications(p.Elements, depth)
 	work.WriteBytes, work.ReadBytes = c.tail.Out.Bytes(results), results*c.tail.BytesPerElement()
-	work.AddRead(p.A, p.A.Bytes(float64(min(s.BM, p.M))*depth))
-	right := float64(s.BN)
+	work.AddRead(p.A, p.A.Bytes(float64(min(s.BM, p.M)*s.Wide())*depth)) // again for each tile of a strip
+	right := float64(across)
 	if c.modeB == schema.LoadPacked {
-		right = float64(s.PackedBlock(s.BN) / s.BK)
+		right = float64(s.PackedBlock(across) / s.BK)
 	}
 	work.AddRead(p.B, c.b.Bytes(right*depth))
 	var stream func(task int) (rkernels.Ref, int64)
@@ -205,15 +210,16 @@ func (c *gemmCandidate) with(inst *rkernels.Instance, args []rkernels.Field, bSt
 		stream = c.stream(at, bStrides, tk, splitK)
 	}
 	return &roperator.Candidate{
-		Stream: stream,
-		Inst:   inst, Tasks: int(ir.Count(p.Batch) * c.splits * tm * tn), Args: args,
+		Stream: stream, StreamShared: s.Strip() && tm > 1,
+		Inst: inst, Tasks: int(ir.Count(p.Batch) * c.splits * tm * strips), Args: args,
 		Reads:  append(at.Reads(p.A, p.B), c.tail.Reads(at.OutBox)...),
 		Writes: []roperator.Access{{View: c.tail.Out, Box: at.OutBox}},
 		Work:   work,
 	}
 }
 
-// stream says which k tiles of a column tile an rTask takes from the loader.
+// stream says which k tiles an rTask takes from the loader: those of its part of the sum, or all of the tiles of its
+// strip.
 func (c *gemmCandidate) stream(at contraction.ProductTiles, batchStep [3]int64,
 	tk, splitK int64) func(int) (rkernels.Ref, int64) {
 	batches, size := c.p.Batch, int64(c.b.DType().Size())
@@ -222,7 +228,9 @@ func (c *gemmCandidate) stream(at contraction.ProductTiles, batchStep [3]int64,
 		i0, nt, _ := at.Split(task)
 		batch, split := i0/c.splits, i0%c.splits
 		b2, b1, b0 := batch%batches[2], batch/batches[2]%batches[1], batch/batches[2]/batches[1]
-		first := size*(b0*batchStep[0]+b1*batchStep[1]+b2*batchStep[2]) + (nt*tk+split*splitK)*block
-		return rkernels.Ref{Buffer: c.b.Buf.ID, Offset: first}, min(splitK, tk-split*splitK) * block
+		wide := c.s.Wide()
+		first := size*(b0*batchStep[0]+b1*batchStep[1]+b2*batchStep[2]) + (nt*wide*tk+split*splitK)*block
+		tiles := min(wide, build.CeilDiv(c.p.N, c.s.BN)-nt*wide)
+		return rkernels.Ref{Buffer: c.b.Buf.ID, Offset: first}, tiles * min(splitK, tk-split*splitK) * block
 	}
 }

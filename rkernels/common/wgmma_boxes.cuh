@@ -1,64 +1,106 @@
-// Products of warp groups whose rows of A come as boxes by the copy engine (rt/device/box_ring.cuh), which rounds them
-// to tf32. Tensor cores read both operands in shared memory; the threads only begin products, wait, and send for boxes.
+// Products of warp groups whose rows of A come as boxes by the copy engine (rt/device/box_ring.cuh), which rounds
+// float32 to tf32. Tensor cores read both operands in shared memory; the groups' threads only begin products and wait.
+// One more warp sends for boxes, tile after tile.
 //
-//   threads        begin s │ send for box s - 2 + ST │ s - 1 is done: give A and B back │ A(s + 1), B(s + 1) come │ …
-//   tensor cores   s - 1 ──────────────────────────▶ │ s ─────────────────────────────────────────────────────────▶ …
+//   sender         box s + ST - 1, when the groups have given back box s - 1
+//   groups         begin s   │ s - 1 is done: give A and B back │ A(s + 1), B(s + 1) come │ …
+//   tensor cores   s - 1 ──▶ │ s ───────────────────────────────────────────────────────▶ …
 #pragma once
 
-#include "common/wgmma.cuh"
+#include "common/wgmma_lanes.cuh"
 #include "rt/device/box_ring.cuh"
 
 namespace rk {
 
-// Multiplies `count` stages of rows from `row` on, the first of which begins at column `column`: those of the thread's
-// group. T is a GroupTile; where groups share a tile's k range, each has boxes of its own.
+// A tile whose groups have their sums leave through areas of their own, beside the rings, so that no group waits for
+// another one.
+template <int BM_, int BN_, int ST_>
+struct StripTile : GroupTile<float, float, BM_, BN_, 1, ST_, 1, true> {
+  using Base = GroupTile<float, float, BM_, BN_, 1, ST_, 1, true>;
+  using At = GroupPlace<StripTile>;
+  using Ring = rt::BoxRing<ST_, 64>;
+  static constexpr int kColumns = 32, LDC = kColumns + 8;  // of the results that are stored at a time
+  static constexpr int kBoxes = Base::kGroups * Ring::kBytes, kMbarriers = 8 * Base::kGroups * Ring::kMbarriers;
+  static constexpr int kSumBytes = 4 * 64 * LDC;  // of a group
+  // All groups' boxes come first, then their mbarriers, then their sums.
+  static constexpr int kSums = kBoxes + kMbarriers;
+  static constexpr int kShared = Ring::kAlign + kSums + Base::kGroups * kSumBytes;
+  static_assert(Base::kSlice * Base::kSize == 128, "a group's stage is a box wide");
+
+  RT_DEVICE static char* first(const rt::Task& t) { return rt::aligned_shared<Ring::kAlign>(t.smem); }
+  RT_DEVICE static Ring ring(const rt::Task& t, int group, const rt::TiledMatrix& m) {
+    char* at = first(t);
+    return Ring(t, at + group * Ring::kBytes, reinterpret_cast<uint64_t*>(at + kBoxes) + group * Ring::kMbarriers, m);
+  }
+  RT_DEVICE static float* sums(const rt::Task& t, int group) {
+    return reinterpret_cast<float*>(first(t) + kSums + group * kSumBytes);
+  }
+};
+
+// Sends for the rows from `row` on, `count` boxes for each of so many tiles, the first of which begins at column
+// `column`.
+template <class T>
+RT_DEVICE void send_boxes(const rt::Task& t, const rt::TiledMatrix& m, int column, int row, int count, int tiles) {
+  using Ring = typename T::Ring;
+  Ring first = T::ring(t, 0, m), last = T::ring(t, T::kGroups - 1, m);
+  first.open();
+  if (T::kGroups > 1) last.open();
+  t.sync();
+  t.wait_for_inputs();
+  // The warp gives back stages of B, too, which all warps must do: those that have come long since.
+  GroupStages<T> stages(t.stream);
+  int late = T::ST - 1, s = 0;
+  RK_UNROLL(1)
+  for (int i = count * tiles; i > 0; --i) {
+    const uint32_t from = static_cast<uint32_t>(column + s * T::BK);
+    first.send(from, static_cast<uint32_t>(row));
+    if (T::kGroups > 1) last.send(from, static_cast<uint32_t>(row + 64));
+    if (++s == count) s = 0;
+    if (late > 0) {
+      --late;
+    } else {
+      stages.next();
+      stages.done();
+    }
+  }
+  const int sent = count * tiles;
+  RK_UNROLL(1)
+  for (int i = sent < T::ST - 1 ? sent : T::ST - 1; i > 0; --i) {
+    stages.next();
+    stages.done();
+  }
+  stages.end();
+}
+
+// Multiplies the rows of the thread's group by the columns of tile after tile, of `count` stages each.
 template <class T>
 class BoxProducts {
-  using Ring = rt::BoxRing<T::ST, 64>;
-  static_assert(T::kSlice * T::kSize == 128, "a group's stage is a box wide");
-  static constexpr int kBoxes = T::kGroups * Ring::kBytes;
-  static_assert(kBoxes + 8 * T::kGroups * Ring::kMbarriers + Ring::kAlign <= T::kRing, "all fits where A's ring is");
-
  public:
-  RT_DEVICE BoxProducts(const rt::Task& t, const rt::TiledMatrix& m, int column, int row, int count)
-      : at_(t.tid),
-        boxes_(t, at_.group, first(t) + at_.group * Ring::kBytes,
-               reinterpret_cast<uint64_t*>(first(t) + kBoxes) + at_.group * Ring::kMbarriers, m),
-        stages_(t.stream),
-        column_(static_cast<uint32_t>(column + at_.kg * T::kSlice)),
-        row_(static_cast<uint32_t>(row + at_.row)),
-        count_(count),
-        unsent_(count) {}
+  RT_DEVICE BoxProducts(const rt::Task& t, const rt::TiledMatrix& m, int count)
+      : at_(t.tid), boxes_(T::ring(t, at_.group, m)), stages_(t.stream), count_(count) {
+    t.sync();
+  }
 
+  // Adds the products of the next tile to acc.
   RT_DEVICE void run(typename T::Acc& acc) {
-    RK_UNROLL(1)
-    for (int s = 0; s < T::ST - 2; ++s) send();
     RK_UNROLL(1)
     for (int s = 0; s < count_; ++s) {
       begin(acc);
-      send();  // into the place of stage s - 2, which all warps have given back long since
       rt::multiplied_but<1>();
       if (s > 0) done();
     }
     rt::multiplied(acc);
     done();
-    stages_.end();
   }
+
+  // Behind the last tile.
+  RT_DEVICE void end() { stages_.end(); }
 
  private:
-  // The boxes of all groups, behind which are their mbarriers.
-  RT_DEVICE static char* first(const rt::Task& t) { return rt::aligned_shared<Ring::kAlign>(t.smem); }
-
-  RT_DEVICE void send() {
-    if (unsent_ > 0) boxes_.send(column_, row_);
-    --unsent_;
-    column_ += T::BK;
-  }
-
   // Begins the products of the next stage.
   RT_DEVICE void begin(typename T::Acc& acc) {
     const char* a = boxes_.next();
-    const char* b = stages_.next() + at_.kg * (T::kStageB / T::KG);
+    const char* b = stages_.next();
     rt::multiply_begin();
     RT_UNROLL
     for (int k = 0; k < T::kSlice / T::kDeep; ++k) {
@@ -73,10 +115,35 @@ class BoxProducts {
   }
 
   typename T::At at_;
-  Ring boxes_;
+  typename T::Ring boxes_;
   GroupStages<T> stages_;
-  uint32_t column_, row_;  // of the next box
-  int count_, unsent_;     // stages, and how many have not been sent for
+  int count_;  // stages of a tile
 };
+
+// Stores the sums of a group's rows of a tile through the epilogue, T::kColumns columns after another.
+template <class T, class Epi>
+RT_DEVICE void drain_group(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
+                           const typename Epi::Args& epi, const TilePlace& tile) {
+  if constexpr (Epi::kPack == 4 || Epi::kPack == 8) {
+    LaneDrain<T, Epi>(t, out, epi, tile).store(acc, 0, T::BN);
+    return;
+  }
+  constexpr int kMost = T::BN > 128 ? 8 : 16;  // beside the sums of the columns that come later
+  const typename T::At at(t.tid);
+  float* sums = T::sums(t, at.group);
+  const int row = at.m - at.row + at.g, rows[2] = {row, row + 8};
+  rt::Task group = t;
+  group.tid = t.tid % 128;
+  TilePlace place = tile;
+  place.i1 += at.row;
+  RK_UNROLL(1)
+  for (int from = 0; from < T::BN && place.i2 < place.end2; from += T::kColumns) {
+    rt::group_barrier(t, at.group);
+    put_columns<T, false>(at, acc, rows, from, sums);
+    rt::group_barrier(t, at.group);
+    drain_sums<128, 64, T::kColumns, T::LDC, 1, kMost, Epi>(group, sums, out, epi, place);
+    place.i2 += T::kColumns;
+  }
+}
 
 }  // namespace rk

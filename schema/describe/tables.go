@@ -30,8 +30,10 @@ var tables = Group{
 			Doc: "SpaceShift is the first bit of the address space in an rt::Ref; the bits below are a byte offset."},
 
 		{Name: "TensorMapBytes", Value: "128",
-			Doc: "TensorMapBytes is the size of a tensor map. Those of a program stand behind its arena, aligned to " +
-				"as many bytes."},
+			Doc: "TensorMapBytes is the size of a tensor map. Those of the arena's matrices stand behind it, aligned " +
+				"to as many bytes; those of the caller's are in the parameter of launches, the last address space."},
+		{Name: "MaxCallerMaps", Value: "8",
+			Doc: "MaxCallerMaps is how many tensor maps that parameter may have."},
 
 		{Name: "NearCountMask", Value: "(1 << 16) - 1",
 			Doc: "NearCountMask selects from Step.Near how many steps are near ones."},
@@ -149,8 +151,8 @@ var tables = Group{
 			},
 		}, {
 			Name: "TiledMatrix",
-			Doc: "TiledMatrix is a matrix in the arena of which copy engines bring boxes (TMA): BoxRows rows of " +
-				"128 bytes. It is a member of Args, and a row of what the host makes tensor maps from.",
+			Doc: "TiledMatrix is a matrix in the arena, or of the caller, of which copy engines bring boxes (TMA): " +
+				"BoxRows rows of 128 bytes. It is a member of Args, and a row of what the host makes tensor maps from.",
 			Fields: []Field{
 				{"at", "uint64_t", "", "the first element, as an rt::Ref"},
 				{"map", "uint64_t", "", "the tensor map, as an rt::Ref"},

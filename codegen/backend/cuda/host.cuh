@@ -15,7 +15,7 @@ namespace rt {
 
 template <class Kernel>
 __global__ void __launch_bounds__(SharedLayout<Kernel>::kMostThreads, Kernel::kBlocksPerSM)
-    vdevice_run(const __grid_constant__ LaunchArgs<Kernel::kSpaces> l) {
+    vdevice_run(const __grid_constant__ ArgsOf<Kernel> l) {
   run_thread<Kernel>(l);
 }
 
@@ -361,7 +361,7 @@ struct Together {
 };
 
 template <class Program>
-void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream s, const Options&) {
+void launch(const LaunchRow& row, LaunchKind kind, const ArgsOf<Program>& args, Stream s, const Options&) {
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(row.grid));
   config.blockDim = dim3(static_cast<unsigned>(row.threads) + (args.stages > 0 ? 32 : 0));

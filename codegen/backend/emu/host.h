@@ -13,7 +13,7 @@ namespace rt {
 
 template <class Kernel>
 void vdevice_run(void* p) {
-  const auto& l = *static_cast<const LaunchArgs<Kernel::kSpaces>*>(p);
+  const auto& l = *static_cast<const ArgsOf<Kernel>*>(p);
   run_thread<Kernel>(l);
 }
 
@@ -83,8 +83,8 @@ inline Report to_report(const emu::WaitNote& n) {
 }
 
 template <class Program>
-void launch_now(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, const Options& o) {
-  LaunchArgs<Program::kSpaces> copy = args;
+void launch_now(const LaunchRow& row, LaunchKind kind, const ArgsOf<Program>& args, const Options& o) {
+  ArgsOf<Program> copy = args;
   emu::Launch l;
   l.grid = row.grid, l.threads = row.threads + (args.stages > 0 ? 32 : 0);
   l.together = kind == LaunchKind::kCooperative || kind == LaunchKind::kGuarded;
@@ -108,8 +108,7 @@ void launch_now(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program:
 }
 
 template <class Program>
-void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream s,
-            const Options& o) {
+void launch(const LaunchRow& row, LaunchKind kind, const ArgsOf<Program>& args, Stream s, const Options& o) {
   if (!emu::queues) return launch_now<Program>(row, kind, args, o);
   emu::queues->work(s, [&row, kind, args, &o] { launch_now<Program>(row, kind, args, o); });
 }

@@ -1,9 +1,9 @@
-// Boxes of a matrix that the copy engine brings for a warp group (TMA), in a ring of stages in shared memory. One
-// thread of the group, its leader, sends for boxes; the group's warps wait until they have come, read them, and give
-// their stages back. Nobody computes addresses of elements, and only the leader waits for other threads, before it has
-// a stage filled anew.
+// Boxes of a matrix that the copy engine brings for a warp group (TMA), in a ring of stages in shared memory. A warp
+// that takes no part in the group's work, the sender, sends for boxes; the group's warps wait until they have come,
+// read them, and give their stages back. Nobody computes addresses of elements, and only the sender waits for other
+// threads, before it has a stage filled anew.
 //
-//   leader     waits for `empty` of a stage unless it was never filled; the copy completes `full`
+//   sender     waits for `empty` of a stage unless it was never filled; the copy completes `full`
 //   warps      wait for `full`; read; arrive at `empty`
 #pragma once
 
@@ -21,17 +21,19 @@ class BoxRing {
   static constexpr int kBytes = Stages * kBoxBytes, kMbarriers = 2 * Stages;
   static_assert(kBoxBytes % kAlign == 0);
 
-  // All threads of the warp group call this, with its number, kBytes of shared memory and kMbarriers words. Boxes can
-  // be sent for when the rTask has waited for its inputs, by Task::inputs or Task::wait_for_inputs.
-  RT_DEVICE BoxRing(const Task& t, int group, char* boxes, uint64_t* mbarriers, const TiledMatrix& m)
+  // All threads of the warp group call this, and those of the sender's warp, with kBytes of shared memory and
+  // kMbarriers words of the group's.
+  RT_DEVICE BoxRing(const Task& t, char* boxes, uint64_t* mbarriers, const TiledMatrix& m)
       : t_(t),
         matrix_(m),
         boxes_(boxes),
         full_(mbarriers),
-        map_(t.template ptr<const char>(Ref{m.map})),
-        first_(t.template ptr<const char>(Ref{m.at})),
-        leads_(t.tid % 128 == 0) {
-    if (leads_) {
+        map_(t.address(Ref{m.map})),
+        first_(t.template ptr<const char>(Ref{m.at})) {}
+
+  // The sender calls this. Behind it a barrier of all threads lets them use the ring.
+  RT_DEVICE void open() const {
+    if (t_.tid % 32 == 0) {
       RT_NO_UNROLL
       for (int i = 0; i < Stages; ++i) {
         detail::mbarrier_init(full_ + i, 1);
@@ -39,12 +41,13 @@ class BoxRing {
       }
       detail::mbarrier_init_done();
     }
-    group_barrier(t, group);
+    detail::sync_warp();
   }
 
-  // Sends for a box whose first element is at the given column and row.
+  // The sender sends for a box whose first element is at the given column and row. The rTask has waited for its inputs,
+  // by Task::inputs or Task::wait_for_inputs.
   RT_DEVICE void send(uint32_t column, uint32_t row) {
-    if (leads_) {
+    if (t_.tid % 32 == 0) {
       if (sent_.phase == 0 && sent_.stage == 0) detail::stored_before_copies();
       if (sent_.phase > 0) wait(full_ + Stages, sent_, sent_.phase - 1);
       detail::fill_box(box(sent_), full_ + sent_.stage, map_, first_, matrix_, column, row);
@@ -84,7 +87,6 @@ class BoxRing {
   uint64_t* full_;  // the stages' full mbarriers, behind them their empty ones
   const char* map_;
   const char* first_;
-  bool leads_;
   RingPlace sent_, taken_, done_;
 };
 

@@ -39,8 +39,10 @@ struct Task {
   // The address that a Ref stands for.
   template <class T>
   RT_DEVICE T* ptr(Ref r) const {
-    return reinterpret_cast<T*>(detail::global(bases[r.bits >> kSpaceShift] + (r.bits & kRefOffsetMask)));
+    return reinterpret_cast<T*>(detail::global(address(r)));
   }
+  // The same of what need not be in global memory: tensor maps may be in the kernel's parameter.
+  RT_DEVICE char* address(Ref r) const { return bases[r.bits >> kSpaceShift] + (r.bits & kRefOffsetMask); }
 
   // An rKernel that streams weights, or has kEarly, may start before the launches before it have ended, and before the
   // steps have ended that it waits for. Each thread calls one of these once, before it touches anything that the

@@ -21,7 +21,7 @@ RT_DEVICE void follow_launches() {
 // blocks of this launch stream weights of one step each, their loaders say so when they have asked for all that the
 // ring holds (ring.cuh): the next launch's weights would otherwise be asked for before these.
 template <class Program>
-RT_DEVICE void let_next_launch(const LaunchArgs<Program::kSpaces>& l) {
+RT_DEVICE void let_next_launch(const ArgsOf<Program>& l) {
   if (!SharedLayout<Program>::kHasRing || l.weights.words == 0) detail::allow_next_launch();
 }
 

@@ -21,7 +21,7 @@ namespace rt {
 // The loader of the block. A wait that takes too long is reported by the warps that compute. The loader is only held up
 // by it; it gives them twice the time before it ends the launch, and reports nothing.
 template <class Program>
-RT_DEVICE void run_loader(const LaunchArgs<Program::kSpaces>& l) {
+RT_DEVICE void run_loader(const ArgsOf<Program>& l) {
   using Layout = SharedLayout<Program>;
   typename Layout::WeightRing ring(detail::shared_base() + Layout::ring(l.shared), l.stages);
   ring.open(detail::block_threads() - 32);
@@ -55,7 +55,7 @@ RT_DEVICE void run_loader(const LaunchArgs<Program::kSpaces>& l) {
 
 // What the thread is: the vEU's, or its loader's, which is the block's last warp.
 template <class Program>
-RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
+RT_DEVICE void run_role(const ArgsOf<Program>& l) {
   using Layout = SharedLayout<Program>;
   if constexpr (Layout::kHasRing) {
     const int warp = detail::same_in_warp(detail::thread_index() / 32);
@@ -74,7 +74,7 @@ RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
 
 // One thread of a thread block.
 template <class Program>
-RT_DEVICE void run_thread(const LaunchArgs<Program::kSpaces>& l) {
+RT_DEVICE void run_thread(const ArgsOf<Program>& l) {
   if constexpr (Program::kPersistent) {
     if (l.guard_ns > 0 && !all_here(l)) return;
   }

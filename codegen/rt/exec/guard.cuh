@@ -19,8 +19,8 @@ namespace rt {
 constexpr uint64_t kGivenUp = uint64_t{1} << 63;
 
 // One thread of each block calls this. Returns whether the launch goes on.
-template <int Spaces>
-RT_DEVICE bool announce(const LaunchArgs<Spaces>& l) {
+template <int Spaces, int Maps>
+RT_DEVICE bool announce(const LaunchArgs<Spaces, Maps>& l) {
   uint64_t* const word = l.flags + static_cast<size_t>(l.guard_line) * kFlagStride;
   const uint64_t end = detail::clock_nanoseconds() + l.guard_ns;
   uint64_t seen = detail::add_gpu(word, 1) + 1;
@@ -47,8 +47,8 @@ RT_DEVICE bool announce(const LaunchArgs<Spaces>& l) {
 }
 
 // The same for all threads of a block, which call this before they use shared memory.
-template <int Spaces>
-RT_DEVICE bool all_here(const LaunchArgs<Spaces>& l) {
+template <int Spaces, int Maps>
+RT_DEVICE bool all_here(const LaunchArgs<Spaces, Maps>& l) {
   const int threads = detail::block_threads();
   uint32_t* const here = reinterpret_cast<uint32_t*>(detail::shared_base());
   if (detail::thread_index() == 0) *here = announce(l);

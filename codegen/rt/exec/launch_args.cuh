@@ -12,9 +12,21 @@ struct Patch {
   uint32_t at, first, step;
 };
 
+// Tensor maps of matrices of the caller, whose addresses may be others in every inference. Copy engines read them in
+// the kernel's parameter. They are the last address space.
+template <int Maps>
+struct CallerMaps {
+  struct alignas(64) TensorMap {
+    char bytes[kTensorMapBytes];
+  };
+  TensorMap caller_maps[Maps];
+};
+template <>
+struct CallerMaps<0> {};
+
 // The kernel's parameter.
-template <int Spaces>
-struct LaunchArgs : TraceArgs {
+template <int Spaces, int Maps>
+struct LaunchArgs : TraceArgs, CallerMaps<Maps> {
   // The segment's program tables, in device memory.
   const Step* steps;
   const Wait* waits;
@@ -58,9 +70,12 @@ struct LaunchArgs : TraceArgs {
   char* bases[Spaces];  // the address of each address space
 };
 
+template <class Program>
+using ArgsOf = LaunchArgs<Program::kSpaces, Program::kCallerMaps>;
+
 // The steps of the block that asks.
 template <class Program>
-RT_DEVICE StepRange own_steps(const LaunchArgs<Program::kSpaces>& l) {
+RT_DEVICE StepRange own_steps(const ArgsOf<Program>& l) {
   const uint32_t b = static_cast<uint32_t>(detail::block_index());
   if (Program::kStepsSought && l.step_stride == 0) return l.ranges[b];
   const uint32_t first = l.first_step + b * l.step_stride;

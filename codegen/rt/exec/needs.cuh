@@ -2,6 +2,7 @@
 //
 //   Kernels                          its CUDA kernels, a struct each; the first one is that of rPrograms
 //   kSpaces                          address spaces
+//   kCallerMaps                      tensor maps of matrices of the caller
 //   kMoves, kImports, kSlots         the most moves of a step, elements of the import area, words of slots
 //   kStageBytes, kSharedBudget, …    the ring of weights (layout.cuh)
 //
@@ -42,6 +43,9 @@ struct Needs {
   static constexpr int kThreads = most(32, {Kernels::kThreads...});
   static constexpr int kShared = most(0, {Kernels::kShared...});
   static constexpr int kArgsBytes = (most(16, {static_cast<int>(sizeof(typename Kernels::Args))...}) + 15) / 16 * 16;
+
+  // Tensor maps that launches have in their parameter (launch_args.cuh).
+  static constexpr int kCallerMaps = 0;
 
   // The most rules of an rOperator, and members of Args that follow from what the device finds (live.cuh).
   static constexpr int kRules = 0, kMembers = 0;

@@ -31,7 +31,7 @@ struct Place {
 template <class Program>
 class VEU {
  public:
-  using Args = LaunchArgs<Program::kSpaces>;
+  using Args = ArgsOf<Program>;
   using Layout = SharedLayout<Program>;
   using ControlBlock = typename Layout::ControlBlock;
 
@@ -46,7 +46,7 @@ class VEU {
         launches_(persistent() ? l.flags[veu_ * kFlagStride + kLaunchesWord] : 0),
         trace_(l, tid_ == threads_ - 32) {
     RT_NO_UNROLL
-    for (int i = tid_; i < Program::kSpaces; i += threads_) c_.bases[i] = l_.bases[i];
+    for (int i = tid_; i < Program::kSpaces; i += threads_) c_.bases[i] = base(i);
     if (Layout::kHasRing && l_.stages > 0) detail::wait_for_loader(detail::block_threads());
   }
 
@@ -79,6 +79,14 @@ class VEU {
   }
   // Debug builds: sleeps now and then.
   RT_DEVICE void delay(Pause where, uint32_t order) const { random_pause(l_.delays, where, veu_, order); }
+
+  // The address of an address space.
+  RT_DEVICE char* base(int space) const {
+    if constexpr (Program::kCallerMaps > 0) {
+      if (space == Program::kSpaces - 1) return const_cast<char*>(l_.caller_maps[0].bytes);
+    }
+    return l_.bases[space];
+  }
 
   // ---- Shared memory (layout.cuh) ----
 

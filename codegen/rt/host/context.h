@@ -27,7 +27,7 @@ namespace rt {
 
 template <class Program>
 class Context {
-  static_assert(dev::Launches<Program, LaunchArgs<Program::kSpaces>>);
+  static_assert(dev::Launches<Program, ArgsOf<Program>>);
 
  public:
   // Weights are those of the program if others have loaded them already; otherwise they come from the weights file.
@@ -121,7 +121,7 @@ class Context {
   const char* error() const { return error_.c_str(); }
 
  protected:
-  using Args = LaunchArgs<Program::kSpaces>;
+  using Args = ArgsOf<Program>;
 
   // The pointers of an inference, and its CUDA graph, which is made when these pointers come for the second time.
   struct Recorded {
@@ -178,6 +178,7 @@ class Context {
   void make_tensor_maps() {
     for (int i = 0; i < model_.tensor_map_count; ++i) {
       const TiledMatrix& m = model_.tensor_maps[i];
+      if (m.at >> kSpaceShift != kArenaSpace) continue;  // launch_all makes it
       alignas(64) char map[kTensorMapBytes] = {};
       dev::make_tensor_map(m, arena_.get() + m.at, map);
       dev::upload(arena_.get() + m.map, map, sizeof map);
@@ -265,6 +266,7 @@ class Context {
   bool launch_graph(dev::Stream stream, const void* const* in, void* const* out);
   bool record(Recorded& r, const void* const* in, void* const* out);
   void launch_all(dev::Stream stream, const void* const* in, void* const* out);
+  void make_caller_maps(Args& args);
   void launch_segment(const SegmentRow& seg, Args& args, dev::Stream stream);
   bool launch_whole(const SegmentRow& seg, Args& args, dev::Stream stream);
 

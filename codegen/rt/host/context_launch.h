@@ -81,6 +81,7 @@ void Context<Program>::launch_all(dev::Stream stream, const void* const* in, voi
     if (kept_.empty() || !kept_[static_cast<size_t>(i)]) dev::poison(out[i], model_.outputs[i].bytes);
   }
   dev::poison(arena_.get(), model_.arena_bytes);
+  make_caller_maps(args);
   for (int i = 0; i < model_.segment_count; i += model_.segments[i].repeated) {
     for (int turn = 0; turn < model_.segments[i].turns; ++turn) {
       args.turn = static_cast<uint32_t>(turn);
@@ -88,6 +89,19 @@ void Context<Program>::launch_all(dev::Stream stream, const void* const* in, voi
         args.segment = static_cast<uint32_t>(k);
         launch_segment(model_.segments[k], args, stream);
       }
+    }
+  }
+}
+
+// Makes the tensor maps of matrices of the caller.
+template <class Program>
+void Context<Program>::make_caller_maps([[maybe_unused]] Args& args) {
+  if constexpr (Program::kCallerMaps > 0) {
+    for (int i = 0; i < model_.tensor_map_count; ++i) {
+      const TiledMatrix& m = model_.tensor_maps[i];
+      if (m.at >> kSpaceShift == kArenaSpace) continue;
+      char* map = args.caller_maps[(m.map & kRefOffsetMask) / kTensorMapBytes].bytes;
+      dev::make_tensor_map(m, args.bases[m.at >> kSpaceShift] + (m.at & kRefOffsetMask), map);
     }
   }
 }

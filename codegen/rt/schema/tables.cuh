@@ -34,8 +34,12 @@ constexpr uint64_t kMaxSpaces = 256;
 // SpaceShift is the first bit of the address space in an rt::Ref; the bits below are a byte offset.
 constexpr uint32_t kSpaceShift = 56;
 
-// TensorMapBytes is the size of a tensor map. Those of a program stand behind its arena, aligned to as many bytes.
+// TensorMapBytes is the size of a tensor map. Those of the arena's matrices stand behind it, aligned to as many bytes;
+// those of the caller's are in the parameter of launches, the last address space.
 constexpr uint32_t kTensorMapBytes = 128;
+
+// MaxCallerMaps is how many tensor maps that parameter may have.
+constexpr uint32_t kMaxCallerMaps = 8;
 
 // NearCountMask selects from Step.Near how many steps are near ones.
 constexpr uint32_t kNearCountMask = (1u << 16) - 1;
@@ -165,8 +169,8 @@ struct BlockStream {
   uint32_t last_words;
 };
 
-// TiledMatrix is a matrix in the arena of which copy engines bring boxes (TMA): BoxRows rows of 128 bytes. It is a
-// member of Args, and a row of what the host makes tensor maps from.
+// TiledMatrix is a matrix in the arena, or of the caller, of which copy engines bring boxes (TMA): BoxRows rows of 128
+// bytes. It is a member of Args, and a row of what the host makes tensor maps from.
 struct TiledMatrix {
   uint64_t at;         // the first element, as an rt::Ref
   uint64_t map;        // the tensor map, as an rt::Ref

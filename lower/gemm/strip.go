@@ -1,0 +1,43 @@
+package gemm
+
+import (
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/contraction"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
+)
+
+// leastStripRows is from how many rows on the copy engine brings them. Fewer have not been measured in programs.
+const leastStripRows = 512
+
+// tileable reports whether the copy engine can bring tiles of A: it is one matrix of many rows, which are aligned for
+// that, and its numbers are multiplied as tf32, to which they are rounded on the way. Numbers of 16 bits gained nothing,
+// and convolutions were slower (RATIONALE.md). Inputs and outputs of the program have other addresses in every inference,
+// so that their tensor maps are in the parameter of launches, which has room for a few.
+func tileable(b *build.Builder, p contraction.Product) bool {
+	size := int64(p.A.DType().Size())
+	return p.A.Buf.Kind != roperator.Const && ir.Count(p.Batch) == 1 && p.Prologue == nil && !p.Image &&
+		p.Elements == contraction.Float32s && p.M >= leastStripRows &&
+		p.A.Stride(4) == 1 && p.A.Stride(3) >= p.K && p.A.Stride(3)*size%16 == 0 && p.A.Offset*size%16 == 0 &&
+		(p.A.Buf.Kind == roperator.Arena || b.TakeCallerMap(schema.MaxCallerMaps))
+}
+
+// strip binds gemm_strip to the product.
+func (c *gemmCandidate) strip(b *build.Builder) *roperator.Candidate {
+	p, s := c.p, c.s
+	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
+	a := contraction.Boxes(p.A.Ref(), p.A.DType(), p.M, p.K, p.A.Stride(3))
+	args := []rkernels.Field{
+		{Name: "a", Value: a}, arg.Ref("b", c.b), {Name: "out", Value: arg.Operand3(c.tail.Out)},
+		arg.Int("M", p.M), arg.Int("N", p.N),
+		arg.Div("tiles_m", tm), arg.Div("strips_n", build.CeilDiv(tn, s.Wide())),
+		arg.Int("tiles_n", tn), arg.Int("wide", s.Wide()),
+		arg.Int("tiles_k", tk), arg.Int("split_k", build.CeilDiv(tk, c.splits)),
+		{Name: "epi", Value: c.tail.Args},
+	}
+	inst := b.Instance("gemm_strip", s.StripParams(c.tail.Functor)...)
+	return c.with(inst, args, [3]int64{})
+}

@@ -1,0 +1,56 @@
+// C[m][n] = epilogue(Σ_k A[m][k] · B[k][n]) in tf32, summed in float32, for a constant B that is packed and streamed,
+// and an A whose tiles the copy engine brings (TMA). An rTask is a strip: tiles of BM×BN results that lie beside each
+// other.
+//
+//   columns of the result   0 … BN     BN … 2·BN   2·BN … 3·BN
+//   strip of three tiles    multiply   multiply    multiply         one warp group for 64 rows of the strip
+//                                   └▶ drain    └▶ drain    └▶ drain
+//
+// While the sums of a tile leave, the operands of the next one come: neither ring stops at the end of a tile.
+#pragma once
+
+#include "common/wgmma_boxes.cuh"
+
+namespace rk {
+
+// With splits > 1 each rTask adds up a part of k only, i0 is the split, and a strip is one tile: the stream of an rTask
+// is one block, which the parts of several tiles are not.
+template <int BM, int BN, int ST, int Products, class Epi>
+struct GemmStrip {
+  static_assert(Products == 1);
+  using T = StripTile<BM, BN, ST>;
+  static constexpr int kThreads = T::kThreads + 32;  // with the sender
+  static constexpr int kShared = T::kShared;
+  static constexpr int kStreamStep = T::kStageB;
+
+  struct Args {
+    rt::TiledMatrix a;
+    rt::Ref b;
+    rt::Operand3 out;  // [split][m][n]
+    int32_t M, N;
+    Div tiles_m, strips_n;
+    int32_t tiles_n, wide;     // tiles along n, and how many of them a strip has
+    int32_t tiles_k, split_k;  // k tiles of the whole contraction and of one split
+    typename Epi::Args epi;
+  };
+
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    int split = rtask;
+    const int m0 = take_digit(split, a.tiles_m) * BM, first = take_digit(split, a.strips_n) * a.wide;
+    const int tiles = a.tiles_n - first < a.wide ? a.tiles_n - first : a.wide;
+    const int kt0 = split * a.split_k;
+    const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
+    if (rt::settled(t.tid / 32) == T::kThreads / 32) return send_boxes<T>(t, a.a, kt0 * T::BK, m0, count, tiles);
+    BoxProducts<T> products(t, a.a, count);
+    t.wait_for_inputs();
+    RK_UNROLL(1)
+    for (int i = 0; i < tiles; ++i) {
+      typename T::Acc acc = {};
+      products.run(acc);
+      drain_group<T, Epi>(t, acc, a.out, a.epi, {split, m0, (first + i) * BN, a.M, a.N});
+    }
+    products.end();
+  }
+};
+
+}  // namespace rk
