@@ -109,11 +109,16 @@ type source struct {
 	lines []int // where each line starts
 }
 
+// unreadable says why a file of the user cannot be read.
+func unreadable(path string, err error) error {
+	return &diag.Diagnostic{ID: "cannot-read", File: path, Message: diag.Reason(err).Error()}
+}
+
 // read parses a file. The names are those of macros that count as blanks.
 func read(ctx context.Context, python, path string, blanks []string) (*source, error) {
 	data, err := limits.Read(path, maxSource)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(path, err)
 	}
 	if python == "" {
 		python = os.Getenv(PythonVariable)

@@ -39,7 +39,7 @@ const maxSpec = 1 << 20
 func ReadSpec(path string) (*Spec, error) {
 	data, err := limits.Read(path, maxSpec)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(path, err)
 	}
 	s := &Spec{}
 	decoder := yaml.NewDecoder(strings.NewReader(string(data)))

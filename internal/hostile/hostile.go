@@ -58,7 +58,7 @@ func All(s *Sources) []Case {
 	var out []Case
 	for _, make := range []func(*Sources) []Case{
 		largeModels, endlessModels, wrongModels, mutatedModels, damagedModels, tensorFiles, deviceFiles, graphTexts, planTexts,
-		configurations, flags, names,
+		configurations, flags, names, states, foundExtents, decidedBranches, answers, kernelSpecs,
 	} {
 		out = append(out, make(s)...)
 	}

@@ -13,7 +13,8 @@ func TestWriteCases(t *testing.T) {
 	if out == "" {
 		t.Skip("RAMMER_HOSTILE_OUT names no folder")
 	}
-	for _, make := range []func(*Sources) []Case{largeModels, endlessModels, wrongModels, tensorFiles, flags} {
+	for _, make := range []func(*Sources) []Case{largeModels, endlessModels, wrongModels, tensorFiles, flags,
+		states, foundExtents, decidedBranches, answers, kernelSpecs} {
 		for _, c := range make(nil) {
 			name, _, _ := strings.Cut(c.Name, "/")
 			dir := filepath.Join(out, strings.ReplaceAll(name, "/", "_"))
