@@ -63,6 +63,10 @@ static_assert(requires(Stream s, Fence f, Graph g, void (*put)(), int count, Rep
   Graph(s, put);
   g.launch(s);
   { kHasGraphs } -> std::convertible_to<bool>;
+  // The same, launched as one that carries them out again and again: between two times, and behind the last one, it
+  // does what a Turn says (device/types.cuh). Only where kHasLoops. Throws where the device cannot do so.
+  Loop(s, put, Turn{});
+  { kHasLoops } -> std::convertible_to<bool>;
   // Notes that device code writes and the host can read, also after a launch has failed.
   { make_reports(count) } -> std::same_as<Report*>;
   { drop_reports(r) } -> std::same_as<void>;

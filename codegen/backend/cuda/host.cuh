@@ -394,3 +394,5 @@ inline void poison(void*, size_t) {}
 
 }  // namespace dev
 }  // namespace rt
+
+#include "backend/cuda/loops.cuh"

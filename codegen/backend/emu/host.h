@@ -56,6 +56,12 @@ struct Graph {
   void launch(Stream) {}
 };
 constexpr bool kHasGraphs = false;
+struct Loop {
+  template <class Enqueue>
+  Loop(Stream, Enqueue, const Turn&) {}
+  void launch(Stream) {}
+};
+constexpr bool kHasLoops = false;
 
 inline Report* make_reports(int count) { return new Report[static_cast<size_t>(count)]{}; }
 inline void drop_reports(Report* r) { delete[] r; }

@@ -46,4 +46,20 @@ struct alignas(16) float4v {
   float x, y, z, w;
 };
 
+// A word of the Args that is another one in each run of a program that repeats: first + run · step, at `at` bytes.
+struct Patch {
+  uint32_t at, first, step;
+};
+
+// What happens behind a run of a program that repeats, where launches follow each other: `count` patches are written
+// into the Args for the next run, whose number is one more than the one at `run`, or for the first run of the next
+// inference, whose number is 0. Another run follows if the bool is true.
+struct Turn {
+  const uint8_t* again;
+  char* args;
+  const Patch* patches;
+  uint32_t count;
+  uint32_t* run;
+};
+
 }  // namespace rt

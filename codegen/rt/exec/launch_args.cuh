@@ -7,11 +7,6 @@
 
 namespace rt {
 
-// A word of the Args that is another one in each run of a program that repeats: first + run · step, at `at` bytes.
-struct Patch {
-  uint32_t at, first, step;
-};
-
 // Tensor maps of matrices of the caller, whose addresses may be others in every inference. Copy engines read them in
 // the kernel's parameter. They are the last address space.
 template <int Maps>

@@ -291,6 +291,7 @@ class Context {
 
   void release() {
     recorded_.clear();
+    loop_.reset();
     fence_.reset();
     streams_.reset();
     recording_.reset();
@@ -328,6 +329,10 @@ class Context {
   int repeats_ = -1;
   DeviceBuffer patches_;
   uint32_t patch_count_ = 0;
+  std::unique_ptr<dev::Loop> loop_;  // launches of other plans, with the pointers that they are for
+  std::vector<const void*> loop_key_;
+  bool loop_failed_ = false;
+  bool overlaps_ = true;  // launches may begin before those before them have ended
   std::vector<Recorded> recorded_;
   int launches_ = 0;
   uint64_t delayed_ = 0;  // inferences with random sleeps so far

@@ -162,7 +162,7 @@ void Context<Program>::launch_row(const SegmentRow& seg, int i, Args& args, dev:
   if (row.op >= 0) args.op_args = weights_->args_of(row.op), args.op_words = (model_.ops[row.op].args_bytes + 15) / 16;
   args.first_step = row.first_step, args.step_stride = row.step_stride, args.weights = row.weights;
   trace_->place(args.segment, seg.first_launch + i, args);
-  const LaunchKind apart = row.overlap ? LaunchKind::kOverlapping : LaunchKind::kDependent;
+  const LaunchKind apart = row.overlap && overlaps_ ? LaunchKind::kOverlapping : LaunchKind::kDependent;
   const LaunchKind whole = residency_.cooperative ? LaunchKind::kCooperative : LaunchKind::kGuarded;
   dev::launch<Program>(row, args.persistent ? whole : apart, args, stream, options_);
 }

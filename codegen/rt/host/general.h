@@ -268,6 +268,7 @@ class GeneralProgram : public Context<Program> {
 
   // repeat.h
   void repeat(dev::Stream s);
+  bool launch_loop(dev::Stream s);
   void grow();
   void find_patches(dev::Stream s);
 

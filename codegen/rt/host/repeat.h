@@ -6,13 +6,14 @@
 namespace rt {
 
 // Runs the program again and again while the state says so that repeats it. States that grow do so from run to run,
-// and are empty again behind the last one. An rProgram does that in one launch; else the host looks at that state
-// behind each run.
+// and are empty again behind the last one. An rProgram does that in one launch, and launches of other plans are the
+// body of a CUDA graph's loop. Where the device can do neither, the host looks at that state behind each run.
 template <class Program>
 void GeneralProgram<Program>::repeat(dev::Stream s) {
   const std::vector<int64_t> first = extents_;
   bool whole = this->repeats_on_device();
-  if (whole) find_patches(s);
+  if (whole || dev::kHasLoops) find_patches(s);
+  if (!whole && launch_loop(s)) return;
   for (;;) {
     this->enqueue(s, used_in_.data(), used_out_.data());
     if (whole && this->repeats_on_device()) return;
@@ -28,6 +29,42 @@ void GeneralProgram<Program>::repeat(dev::Stream s) {
   extents_ = first;
   general_.apply(places_.data(), extents_.data());
   changed_ = true;
+}
+
+// Launches the inference as one CUDA graph. False: the device cannot do so.
+template <class Program>
+bool GeneralProgram<Program>::launch_loop(dev::Stream s) {
+  if (!dev::kHasLoops || this->loop_failed_ || this->options_.delays || kTraced || this->guarded()) return false;
+  std::vector<const void*> key(used_in_);
+  key.insert(key.end(), used_out_.begin(), used_out_.end());
+  try {
+    if (!this->loop_ || this->loop_key_ != key) {
+      if (!this->recording_) this->recording_.reset(new OwnStream(dev::make_side_stream()));
+      const dev::Stream r = this->recording_->get();
+      Patch* const patches = reinterpret_cast<Patch*>(this->patches_.get());
+      const Turn turn{static_cast<const uint8_t*>(used_out_[static_cast<size_t>(this->repeats_)]), on_device_.get(),
+                      patches, this->patch_count_, &patches[this->patch_count_].at};
+      const auto record = [&] {
+        this->loop_.reset(new dev::Loop(r, [&] { this->launch_all(r, used_in_.data(), used_out_.data()); }, turn));
+      };
+      try {
+        record();
+      } catch (const Error&) {  // the driver takes no overlapping launches in a loop
+        this->overlaps_ = false;
+        record();
+      }
+      this->loop_key_ = key;
+    }
+    if (this->used_) this->fence_->join(s);
+    this->loop_->launch(s);
+  } catch (const Error&) {
+    this->loop_.reset();
+    this->loop_failed_ = this->overlaps_ = true;
+    return false;
+  }
+  this->used_ = true;
+  this->fence_->set(s);
+  return true;
 }
 
 // Lets states grow by a run.
@@ -55,12 +92,14 @@ void GeneralProgram<Program>::find_patches(dev::Stream s) {
     std::memcpy(&a, zero.data() + at, sizeof a), std::memcpy(&b, one.data() + at, sizeof b);
     if (a != b) patches.push_back(Patch{static_cast<uint32_t>(at), a, b - a});
   }
+  patches.push_back(Patch{});  // the number of the run, of Turn
   const size_t bytes = patches.size() * sizeof(Patch);
   if (this->used_) this->fence_->wait();
   dev::wait_for(s);
   this->patches_ = DeviceBuffer(bytes);
   dev::upload(this->patches_.get(), patches.data(), bytes);
-  this->patch_count_ = static_cast<uint32_t>(patches.size());
+  this->patch_count_ = static_cast<uint32_t>(patches.size() - 1);
+  this->loop_.reset();
   patched_ = first;
 }
 

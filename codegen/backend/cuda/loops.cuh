@@ -1,0 +1,94 @@
+// Launches that a CUDA graph carries out again and again: the runs of a program that repeats.
+#pragma once
+
+#include "backend/cuda/host.cuh"
+
+namespace rt::dev {
+
+#if CUDART_VERSION >= 12040
+constexpr bool kHasLoops = true;
+
+// Behind a run of a program that repeats: one block tells the graph whether another one follows. As a template it is in
+// no library that does not use it.
+template <class T>
+__global__ void turn_to_next_run(cudaGraphConditionalHandle more, T t) {
+  const uint32_t again = *t.again, run = again ? *t.run + 1 : 0;
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < t.count; i += blockDim.x) {
+    const Patch p = t.patches[i];
+    *reinterpret_cast<uint32_t*>(t.args + p.at) = p.first + run * p.step;
+  }
+  if (threadIdx.x > 0) return;
+  *t.run = run;
+  cudaGraphSetConditional(more, again);
+}
+
+// A CUDA graph of one WHILE node, whose body are the launches and the turn. What it carries out once it carries out at
+// least once.
+class Loop {
+ public:
+  template <class Enqueue>
+  Loop(Stream s, Enqueue enqueue, const Turn& turn) {
+    cudaGraph_t graph = nullptr;
+    check(cudaGraphCreate(&graph, 0), "cudaGraphCreate");
+    try {
+      cudaGraphConditionalHandle more;
+      check(cudaGraphConditionalHandleCreate(&more, graph, 1, cudaGraphCondAssignDefault),
+            "cudaGraphConditionalHandleCreate");
+      record(s, body_of(graph, more), enqueue, more, turn);
+      check(cudaGraphInstantiate(&graph_, graph, 0), "cudaGraphInstantiate");
+    } catch (...) {
+      cudaGraphDestroy(graph);
+      cudaGetLastError();
+      throw;
+    }
+    cudaGraphDestroy(graph);
+  }
+  ~Loop() { cudaGraphExecDestroy(graph_); }
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+  void launch(Stream s) { check(cudaGraphLaunch(graph_, s), "launch"); }
+
+ private:
+  static cudaGraph_t body_of(cudaGraph_t graph, cudaGraphConditionalHandle more) {
+    cudaGraphNodeParams p = {};
+    p.type = cudaGraphNodeTypeConditional;
+    p.conditional.handle = more;
+    p.conditional.type = cudaGraphCondTypeWhile;
+    p.conditional.size = 1;
+    cudaGraphNode_t node;
+#if CUDART_VERSION >= 13000
+    check(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &p), "cudaGraphAddNode");
+#else
+    check(cudaGraphAddNode(&node, graph, nullptr, 0, &p), "cudaGraphAddNode");
+#endif
+    return p.conditional.phGraph_out[0];
+  }
+  template <class Enqueue>
+  static void record(Stream s, cudaGraph_t body, Enqueue enqueue, cudaGraphConditionalHandle more, const Turn& turn) {
+    check(cudaStreamBeginCaptureToGraph(s, body, nullptr, nullptr, 0, cudaStreamCaptureModeThreadLocal),
+          "cudaStreamBeginCaptureToGraph");
+    cudaGraph_t same = nullptr;
+    try {
+      enqueue();
+      turn_to_next_run<<<1, 128, 0, s>>>(more, turn);
+      check(cudaGetLastError(), "launch");
+    } catch (...) {
+      cudaStreamEndCapture(s, &same);
+      throw;
+    }
+    check(cudaStreamEndCapture(s, &same), "cudaStreamEndCapture");
+  }
+
+  cudaGraphExec_t graph_ = nullptr;
+};
+#else
+constexpr bool kHasLoops = false;
+struct Loop {
+  template <class Enqueue>
+  Loop(Stream, Enqueue, const Turn&) {}
+  void launch(Stream) {}
+};
+#endif
+
+}  // namespace rt::dev
