@@ -2,7 +2,6 @@ package rammercu_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -248,88 +247,6 @@ func TestEngine(t *testing.T) {
 	}
 	if _, err := rammercu.Pointers(host); err == nil {
 		t.Error("a tensor of the host has a place on the device")
-	}
-}
-
-// What cannot run is refused with a reason, before anything is launched.
-func TestRefused(t *testing.T) {
-	c := cases(t)[0]
-	ctx := newContext(t)
-	p := c.program(t, ctx)
-	b := newBench(t, c, p)
-	for _, x := range []struct {
-		in, out []cu.DevicePtr
-		want    string
-	}{
-		{nil, b.out, "want 1 inputs and 1 outputs, got 0 and 1"},
-		{[]cu.DevicePtr{0}, b.out, "null pointer"},
-		{[]cu.DevicePtr{b.in[0] + 4}, b.out, "not aligned to 16 bytes"},
-		{b.in, b.in, "overlaps"},
-	} {
-		if err := p.Launch(cu.NoStream, x.in, x.out); err == nil || !strings.Contains(err.Error(), x.want) {
-			t.Errorf("got %v, want an error with %q", err, x.want)
-		}
-	}
-	if _, err := rammercu.Load(ctx, t.TempDir()); err == nil || !strings.Contains(err.Error(), "0 launch lists") {
-		t.Errorf("an empty folder: %v", err)
-	}
-	if _, err := rammercu.OpenLibrary(ctx, "model.so"); err == nil || !strings.Contains(err.Error(), "libNAME.so") {
-		t.Errorf("a file of another name: %v", err)
-	}
-}
-
-// Files that are damaged or another program's are found out.
-func TestDamaged(t *testing.T) {
-	c := cases(t)[0]
-	ctx := newContext(t)
-	for _, x := range []struct {
-		file string
-		harm func([]byte) []byte
-		want string
-	}{
-		{".weights", func(b []byte) []byte { b[300] ^= 1; return b }, "is damaged"},
-		{".weights", func(b []byte) []byte { return b[:len(b)/2] }, "is cut short"},
-		{".tables", func(b []byte) []byte { return b[:16] }, "is cut short"},
-		{".launches.json", func(b []byte) []byte { return b[:16] }, "JSON"},
-		{".launches.json", func(b []byte) []byte { return []byte(strings.Replace(string(b), "launches/v1", "launches/v9", 1)) },
-			"schema"},
-		{".launches.json", func(b []byte) []byte { return []byte(strings.Replace(string(b), `_kernel0"`, `_kernel7"`, 1)) },
-			"kernel7"},
-	} {
-		folder := filepath.Join(t.TempDir(), "cubin")
-		if err := os.CopyFS(folder, os.DirFS(filepath.Join(c.folder, "cubin"))); err != nil {
-			t.Fatal(err)
-		}
-		found, _ := filepath.Glob(filepath.Join(folder, "*"+x.file))
-		data, err := os.ReadFile(found[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(found[0], x.harm(data), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := rammercu.Load(ctx, folder); err == nil || !strings.Contains(err.Error(), x.want) {
-			t.Errorf("%s: got %v, want an error with %q", x.file, err, x.want)
-		}
-	}
-}
-
-// A closed program says so.
-func TestClosed(t *testing.T) {
-	c := cases(t)[0]
-	p, err := rammercu.Load(newContext(t), filepath.Join(c.folder, "cubin"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := newBench(t, c, p)
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Launch(cu.NoStream, b.in, b.out); err == nil || !strings.Contains(err.Error(), "closed") {
-		t.Errorf("got %v, want that it is closed", err)
-	}
-	if err := p.Close(); err != nil {
-		t.Errorf("closing twice: %v", err)
 	}
 }
 

@@ -194,10 +194,20 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const CUlaunchC
   *clusters = kMultiprocessors / static_cast<int>(c->attrs[0].value.clusterDim.x);
   return CUDA_SUCCESS;
 }
-CUresult cuTensorMapEncodeTiled(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
-                                const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
-                                CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
-  return CUDA_SUCCESS;  // emulated copies of boxes need no maps
+// Emulated copies of boxes need no maps; what a driver would refuse is refused.
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* first,
+                                const cuuint64_t* extents, const cuuint64_t* pitch, const cuuint32_t* box,
+                                const cuuint32_t* steps, CUtensorMapInterleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+  const auto held = hold();
+  const size_t element = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 ? 4 : 2;
+  const auto at = reinterpret_cast<CUdeviceptr>(first);
+  const bool aligned = reinterpret_cast<uintptr_t>(map) % 64 == 0 && at % 16 == 0;
+  if (!aligned || rank != 2 || pitch[0] % 16 != 0 || pitch[0] < extents[0] * element) return CUDA_ERROR_INVALID_VALUE;
+  if (swizzle == CU_TENSOR_MAP_SWIZZLE_128B && box[0] * element > 128) return CUDA_ERROR_INVALID_VALUE;
+  if (box[1] > 256 || steps[0] != 1 || steps[1] != 1) return CUDA_ERROR_INVALID_VALUE;
+  const bool inside = Device::one().holds(at, (extents[1] - 1) * pitch[0] + extents[0] * element);
+  return inside ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** parameters, void**) {

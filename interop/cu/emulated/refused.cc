@@ -1,8 +1,122 @@
-// Functions that the emulated driver does not have.
-#include "refused.h"
+// The functions that gorgonia.org/cu v0.9.6 is linked with and the emulated driver does not have. CUDA's header, whose
+// declarations have parameters, is not included.
 
-// CUDA_ERROR_NOT_SUPPORTED
-#define RAMMER_REFUSE(name) \
-  extern "C" int name() { return 801; }
+extern "C" {
 
-RAMMER_REFUSED(RAMMER_REFUSE)
+constexpr int kNotSupported = 801;  // CUDA_ERROR_NOT_SUPPORTED
+
+int cuArray3DCreate_v2() { return kNotSupported; }
+int cuArray3DGetDescriptor_v2() { return kNotSupported; }
+int cuArrayCreate_v2() { return kNotSupported; }
+int cuArrayDestroy() { return kNotSupported; }
+int cuArrayGetDescriptor_v2() { return kNotSupported; }
+int cuCtxDisablePeerAccess() { return kNotSupported; }
+int cuCtxEnablePeerAccess() { return kNotSupported; }
+int cuCtxGetApiVersion() { return kNotSupported; }
+int cuCtxGetCacheConfig() { return kNotSupported; }
+int cuCtxGetFlags() { return kNotSupported; }
+int cuCtxGetLimit() { return kNotSupported; }
+int cuCtxGetSharedMemConfig() { return kNotSupported; }
+int cuCtxGetStreamPriorityRange() { return kNotSupported; }
+int cuCtxResetPersistingL2Cache() { return kNotSupported; }
+int cuCtxSetCacheConfig() { return kNotSupported; }
+int cuCtxSetLimit() { return kNotSupported; }
+int cuCtxSetSharedMemConfig() { return kNotSupported; }
+int cuDeviceCanAccessPeer() { return kNotSupported; }
+int cuDeviceGetP2PAttribute() { return kNotSupported; }
+int cuDeviceGetUuid_v2() { return kNotSupported; }
+int cuDevicePrimaryCtxGetState() { return kNotSupported; }
+int cuDevicePrimaryCtxReset_v2() { return kNotSupported; }
+int cuDevicePrimaryCtxSetFlags_v2() { return kNotSupported; }
+int cuEventElapsedTime_v2() { return kNotSupported; }
+int cuFuncGetAttribute() { return kNotSupported; }
+int cuFuncSetCacheConfig() { return kNotSupported; }
+int cuFuncSetSharedMemConfig() { return kNotSupported; }
+int cuGraphAddChildGraphNode() { return kNotSupported; }
+int cuGraphAddDependencies() { return kNotSupported; }
+int cuGraphAddEmptyNode() { return kNotSupported; }
+int cuGraphAddHostNode() { return kNotSupported; }
+int cuGraphAddKernelNode_v2() { return kNotSupported; }
+int cuGraphAddMemcpyNode() { return kNotSupported; }
+int cuGraphAddMemsetNode() { return kNotSupported; }
+int cuGraphClone() { return kNotSupported; }
+int cuGraphCreate() { return kNotSupported; }
+int cuGraphDestroyNode() { return kNotSupported; }
+int cuGraphGetEdges() { return kNotSupported; }
+int cuLaunchKernel() { return kNotSupported; }
+int cuLinkAddData_v2() { return kNotSupported; }
+int cuLinkAddFile_v2() { return kNotSupported; }
+int cuLinkComplete() { return kNotSupported; }
+int cuLinkCreate_v2() { return kNotSupported; }
+int cuLinkDestroy() { return kNotSupported; }
+int cuMemAdvise() { return kNotSupported; }
+int cuMemAllocManaged() { return kNotSupported; }
+int cuMemAllocPitch_v2() { return kNotSupported; }
+int cuMemFreeHost() { return kNotSupported; }
+int cuMemPrefetchAsync() { return kNotSupported; }
+int cuMemcpy() { return kNotSupported; }
+int cuMemcpy2DAsync_v2() { return kNotSupported; }
+int cuMemcpy2DUnaligned_v2() { return kNotSupported; }
+int cuMemcpy2D_v2() { return kNotSupported; }
+int cuMemcpy3DAsync_v2() { return kNotSupported; }
+int cuMemcpy3DPeer() { return kNotSupported; }
+int cuMemcpy3DPeerAsync() { return kNotSupported; }
+int cuMemcpy3D_v2() { return kNotSupported; }
+int cuMemcpyAsync() { return kNotSupported; }
+int cuMemcpyAtoA_v2() { return kNotSupported; }
+int cuMemcpyAtoD_v2() { return kNotSupported; }
+int cuMemcpyAtoHAsync_v2() { return kNotSupported; }
+int cuMemcpyAtoH_v2() { return kNotSupported; }
+int cuMemcpyDtoA_v2() { return kNotSupported; }
+int cuMemcpyHtoAAsync_v2() { return kNotSupported; }
+int cuMemcpyHtoA_v2() { return kNotSupported; }
+int cuMemcpyPeer() { return kNotSupported; }
+int cuMemcpyPeerAsync() { return kNotSupported; }
+int cuMemsetD16Async() { return kNotSupported; }
+int cuMemsetD16_v2() { return kNotSupported; }
+int cuMemsetD2D16Async() { return kNotSupported; }
+int cuMemsetD2D16_v2() { return kNotSupported; }
+int cuMemsetD2D32Async() { return kNotSupported; }
+int cuMemsetD2D32_v2() { return kNotSupported; }
+int cuMemsetD2D8Async() { return kNotSupported; }
+int cuMemsetD2D8_v2() { return kNotSupported; }
+int cuMemsetD32Async() { return kNotSupported; }
+int cuMemsetD32_v2() { return kNotSupported; }
+int cuModuleGetGlobal_v2() { return kNotSupported; }
+int cuModuleGetSurfRef() { return kNotSupported; }
+int cuModuleGetTexRef() { return kNotSupported; }
+int cuModuleLoadData() { return kNotSupported; }
+int cuModuleLoadDataEx() { return kNotSupported; }
+int cuModuleLoadFatBinary() { return kNotSupported; }
+int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags() { return kNotSupported; }
+int cuPointerSetAttribute() { return kNotSupported; }
+int cuStreamAttachMemAsync() { return kNotSupported; }
+int cuStreamCreateWithPriority() { return kNotSupported; }
+int cuStreamGetFlags() { return kNotSupported; }
+int cuStreamGetPriority() { return kNotSupported; }
+int cuStreamWaitValue32_v2() { return kNotSupported; }
+int cuStreamWriteValue32_v2() { return kNotSupported; }
+int cuSurfRefGetArray() { return kNotSupported; }
+int cuSurfRefSetArray() { return kNotSupported; }
+int cuTexRefGetAddressMode() { return kNotSupported; }
+int cuTexRefGetAddress_v2() { return kNotSupported; }
+int cuTexRefGetArray() { return kNotSupported; }
+int cuTexRefGetBorderColor() { return kNotSupported; }
+int cuTexRefGetFilterMode() { return kNotSupported; }
+int cuTexRefGetFlags() { return kNotSupported; }
+int cuTexRefGetFormat() { return kNotSupported; }
+int cuTexRefGetMaxAnisotropy() { return kNotSupported; }
+int cuTexRefSetAddress2D_v3() { return kNotSupported; }
+int cuTexRefSetAddressMode() { return kNotSupported; }
+int cuTexRefSetAddress_v2() { return kNotSupported; }
+int cuTexRefSetArray() { return kNotSupported; }
+int cuTexRefSetBorderColor() { return kNotSupported; }
+int cuTexRefSetFilterMode() { return kNotSupported; }
+int cuTexRefSetFlags() { return kNotSupported; }
+int cuTexRefSetFormat() { return kNotSupported; }
+int cuTexRefSetMaxAnisotropy() { return kNotSupported; }
+int cuTexRefSetMipmapFilterMode() { return kNotSupported; }
+int cuTexRefSetMipmapLevelBias() { return kNotSupported; }
+int cuTexRefSetMipmapLevelClamp() { return kNotSupported; }
+
+}  // extern "C"
