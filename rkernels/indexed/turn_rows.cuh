@@ -1,5 +1,5 @@
-// TurnRows: what a turn of a loop takes of a sequence, or adds to it. Rows [a][i][b] of src become rows of dst; where they
-// begin in one of the two depends on the turn. VEC elements at a time along b.
+// TurnRows: what a turn of a loop takes of a sequence, or adds to it. Rows [a][i][b] of src become rows of dst;
+// where they begin in one of the two depends on the turn. VEC elements at a time along b.
 #pragma once
 
 #include "common/tiles.cuh"

@@ -1,5 +1,5 @@
-// TurnState: what a turn of a loop begins with. In the first turn that is an operand, in others what the turn before has
-// left. VEC elements at a time along the last dim.
+// TurnState: what a turn of a loop begins with. In the first turn that is an operand, in others what the turn
+// before has left. VEC elements at a time along the last dim.
 #pragma once
 
 #include "common/tiles.cuh"

@@ -1,6 +1,6 @@
-// Runs the library of margins.rir with tensors that stand between poisoned margins: at all extents of its range, where a
-// run finds nothing or all, with predicates of NaN, and with loops that end early or at their bound. Extents that are out
-// of range are refused. No run writes beside a tensor, and all results are right.
+// Runs the library of margins.rir with tensors that stand between poisoned margins: at all extents of its range,
+// where a run finds nothing or all, with predicates of NaN, and with loops that end early or at their bound.
+// Extents that are out of range are refused. No run writes beside a tensor, and all results are right.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
