@@ -10,7 +10,7 @@ import (
 // deadCode removes nodes and constants on which no output depends, and optional results without a use.
 //
 // Requires: nothing. Leaves: only nodes, constants and optional results that are used, and what a run must find
-// (rammer.Require).
+// (rammer.Require) unless the compiler has found it.
 func deadCode(c *Context, g *ir.Graph) (bool, error) {
 	if g != c.Root {
 		return false, nil // removeDead walks the graphs inside the root itself
@@ -37,7 +37,7 @@ func (l *liveness) graph(g *ir.Graph) {
 	l.mark(g.Outputs)
 	kept := make([]*ir.Node, 0, len(g.Nodes))
 	for _, n := range slices.Backward(g.Nodes) {
-		if !n.IsInternal("Require") && !slices.ContainsFunc(n.Outputs, func(v *ir.Value) bool { return l.live[v] }) {
+		if !open(n) && !slices.ContainsFunc(n.Outputs, func(v *ir.Value) bool { return l.live[v] }) {
 			l.changed = true
 			continue
 		}
@@ -53,6 +53,15 @@ func (l *liveness) graph(g *ir.Graph) {
 	consts := slices.DeleteFunc(slices.Clone(g.Consts), func(v *ir.Value) bool { return !l.live[v] })
 	l.changed = l.changed || len(consts) < len(g.Consts)
 	g.Consts = consts
+}
+
+// open reports whether n demands of a run what is not known yet. A constant that is 0 says that it is so.
+func open(n *ir.Node) bool {
+	if !n.IsInternal("Require") {
+		return false
+	}
+	c := n.Inputs[0].Const
+	return c == nil || slices.ContainsFunc(ir.Slice[int64](c), func(x int64) bool { return x != 0 })
 }
 
 func (l *liveness) mark(list []*ir.Value) {
