@@ -263,16 +263,21 @@ func mergeOrigins(nodes ...*ir.Node) []ir.Origin {
 	return out
 }
 
-// joinOrigins is a new list: a, and what b has beside it, as far as there is room.
+// joinOrigins is a new list: a, and what b has beside it, as far as there is room. In chains one of them is short, and a
+// table of the other would cost more than to look through it.
 func joinOrigins(a, b []ir.Origin) []ir.Origin {
-	out := slices.Clone(a)
-	seen := make(map[ir.Origin]bool, len(a))
-	for _, o := range a {
-		seen[o] = true
-	}
-	for _, o := range b {
-		if !seen[o] && len(out) < mostOrigins {
+	const few = 8 * mostOrigins
+	known := func(o ir.Origin) bool { return slices.Contains(a, o) }
+	if len(a)*len(b) > few {
+		seen := make(map[ir.Origin]bool, len(a))
+		for _, o := range a {
 			seen[o] = true
+		}
+		known = func(o ir.Origin) bool { return seen[o] }
+	}
+	out := slices.Clone(a)
+	for _, o := range b {
+		if len(out) < mostOrigins && !known(o) {
 			out = append(out, o)
 		}
 	}
