@@ -40,6 +40,10 @@ func EmitCubin(plan *vdevice.Plan, opt Options, sink Sink) (*Cubin, error) {
 		return nil, problem("cubin-general", "a part of the program is repeated, for a recurrence of many steps: "+
 			"the C++ run time of a library does that, and a cubin has none")
 	}
+	if l.mostCallerMaps() > 0 {
+		return nil, problem("cubin-general", "copy engines read an input or output of the model, whose tensor maps the C++ "+
+			"run time of a library makes for each inference, and a cubin has none")
+	}
 	if l.hash, err = writeFile(sink, opt.Name+".weights", l.writeWeights); err != nil {
 		return nil, err
 	}

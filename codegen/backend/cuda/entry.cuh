@@ -6,6 +6,6 @@
 // Defines a kernel under a name that callers of the driver's interface can ask for.
 #define RT_CUBIN_KERNEL(name, Kernel)                                                             \
   __global__ void __launch_bounds__(rt::SharedLayout<Kernel>::kMostThreads, Kernel::kBlocksPerSM) \
-      name(const __grid_constant__ rt::LaunchArgs<Kernel::kSpaces> l) {                           \
+      name(const __grid_constant__ rt::ArgsOf<Kernel> l) {                                        \
     rt::run_thread<Kernel>(l);                                                                    \
   }

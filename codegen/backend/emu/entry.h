@@ -14,11 +14,11 @@ namespace rt::emu {
 template <class Kernel>
 bool run_entry(int grid, int threads, size_t shared, bool cooperative, int cluster, const void* parameter, char* error,
                size_t room) {
-  LaunchArgs<Kernel::kSpaces> copy = *static_cast<const LaunchArgs<Kernel::kSpaces>*>(parameter);
+  ArgsOf<Kernel> copy = *static_cast<const ArgsOf<Kernel>*>(parameter);
   Launch l;
   l.grid = grid, l.threads = threads, l.shared = shared, l.together = cooperative, l.cluster = cluster;
   Failure f;
-  const auto entry = [](void* p) { run_thread<Kernel>(*static_cast<const LaunchArgs<Kernel::kSpaces>*>(p)); };
+  const auto entry = [](void* p) { run_thread<Kernel>(*static_cast<const ArgsOf<Kernel>*>(p)); };
   if (run_launch(l, entry, &copy, &f)) return true;
   if (room > 0) std::snprintf(error, room, "%s", f.text);
   return false;
@@ -28,7 +28,7 @@ bool run_entry(int grid, int threads, size_t shared, bool cooperative, int clust
 
 // Defines the function that stands for a kernel, and NAME_bytes, the size of its parameter.
 #define RT_CUBIN_KERNEL(name, Kernel)                                                                            \
-  RT_CUBIN_VARIABLE uint32_t name##_bytes = sizeof(rt::LaunchArgs<Kernel::kSpaces>);                             \
+  RT_CUBIN_VARIABLE uint32_t name##_bytes = sizeof(rt::ArgsOf<Kernel>);                                          \
   RT_CUBIN_VARIABLE int name(int grid, int threads, size_t shared, int cooperative, int cluster,                 \
                              const void* parameter, char* error, size_t room) {                                  \
     return rt::emu::run_entry<Kernel>(grid, threads, shared, cooperative != 0, cluster, parameter, error, room); \

@@ -28,7 +28,7 @@ struct ParameterLayout {
 
 template <class Program>
 constexpr ParameterLayout parameter_layout() {
-  using L = LaunchArgs<Program::kSpaces>;
+  using L = ArgsOf<Program>;
   return {sizeof(L),
           offsetof(L, steps),
           offsetof(L, waits),
