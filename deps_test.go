@@ -47,6 +47,7 @@ var allowed = map[string]string{
 	"lower/pointwise":   families + "lower/tails lower/contraction lower/pack",
 	"lower/gemm":        families + "lower/tails lower/contraction lower/pack lower/gemv lower/pointwise",
 	"lower/einsum":      families + "lower/tails lower/contraction lower/gemm",
+	"lower/custom":      families,
 	"lower/conv":        families + "lower/tails lower/contraction lower/pack lower/gemm lower/pointwise precision",
 	"lower/attention":   families + "ir/axes lower/tails lower/contraction lower/target",
 	"lower/indexed":     families + "ir/axes lower/tails",
@@ -59,7 +60,7 @@ var allowed = map[string]string{
 	"lower/squeeze":     families + "lower/tails lower/pack",
 	"lower/source":      families + "lower/tails",
 	"lower/views":       families,
-	"lower": "ir ir/axes rkernels roperator device lower/target lower/build lower/elementwise lower/attention lower/conv lower/einsum lower/gemm " +
+	"lower": "ir ir/axes rkernels roperator device lower/target lower/build lower/elementwise lower/attention lower/conv lower/custom lower/einsum lower/gemm " +
 		"lower/indexed lower/norm lower/pool lower/quantize lower/recurrent lower/reduce lower/sampling lower/source lower/squeeze lower/views precision",
 	"profiler":       "ir rkernels roperator device internal/diag",
 	"profiler/model": "profiler ir rkernels roperator device internal/diag",

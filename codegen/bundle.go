@@ -22,7 +22,7 @@ import (
 // and there is no C interface: it is meant to be included by a program that runs rt::Context<Program> on
 // the models, such as one that tests them all. All plans are for the same device.
 func EmitBundle(plans []*vdevice.Plan, opt Options, sink Sink) error {
-	return emitBundle(plans, opt, sink, rkernels.Files)
+	return emitBundle(plans, opt, sink, rkernels.Sources())
 }
 
 func emitBundle(plans []*vdevice.Plan, opt Options, sink Sink, kernels fs.FS) error {

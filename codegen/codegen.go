@@ -82,7 +82,7 @@ type Sink interface {
 // Emit writes all files of the library. Findings about the model are diagnostics; other errors are the
 // sink's.
 func Emit(plan *vdevice.Plan, opt Options, sink Sink) error {
-	return emit(plan, opt, sink, rkernels.Files)
+	return emit(plan, opt, sink, rkernels.Sources())
 }
 
 func emit(plan *vdevice.Plan, opt Options, sink Sink, kernels fs.FS) error {

@@ -38,8 +38,11 @@ var internalOps = []Op{
 		Domain: InternalDomain, Name: "Fused", Since: 1, Kind: KindFused, Infer: inferFused,
 		Inputs:  []Port{{Name: "inputs", Types: storedTypes, Optional: true, Variadic: true}},
 		Outputs: []Port{variadic("outputs", "", storedTypes)},
-		Attrs:   []AttrSpec{required("anchor", AttrString), required("body", AttrGraph)},
-		Doc:     "the body, computed as one unit of work around its anchor",
+		Attrs: []AttrSpec{
+			required("anchor", AttrString), required("body", AttrGraph), absent("kernel", AttrString),
+			absent("value_names", AttrStrings), absent("values", AttrFloats),
+		},
+		Doc: "the body, computed as one unit of work around its anchor",
 	},
 	// The cells are one time step of one direction of LSTM, GRU and RNN, with the formulas of those operators. Where
 	// step >= seq_len[b], the sequence of batch b is over: its state does not change, and y is 0. If the input W is
@@ -136,11 +139,16 @@ var internalOps = []Op{
 	},
 }
 
+// CustomOperator is the anchor of Fused nodes that stand for operators of the user's.
+const CustomOperator = "CustomOperator"
+
 // Compounds are anchors of Fused nodes whose bodies have several operators that are not elementwise, and which rKernels
 // carry out together. Each says what form the body has.
 var Compounds = []struct{ Anchor, Form string }{
 	{"CachedAttention", "Attention of rows and appended ones: Concat, Reshape, Unsqueeze, Attention, and rotary embeddings of " +
 		"the queries and the new keys: Slice, Neg, Concat, Mul, Add"},
+	{CustomOperator, "whatever the model's function of an operator of the user's says; kernel names the converted kernel that " +
+		"carries it out, and values are the node's attributes"},
 	{"DynamicQuantize", "codes of 8 bits of a tensor, their scale and their zero point: ReduceMax, ReduceMin, elementwise operators"},
 	{"GatherNorm", "LayerNormalization of gathered rows, or of their sum with others: Views, Gather, Add, LayerNormalization"},
 	{"QuantizedNorm", "LayerNormalization and the elementwise operators, with single numbers, that quantise its result"},

@@ -5,6 +5,7 @@ import (
 	"github.com/rammerc/rammerc/lower/attention"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/conv"
+	"github.com/rammerc/rammerc/lower/custom"
 	"github.com/rammerc/rammerc/lower/einsum"
 	"github.com/rammerc/rammerc/lower/elementwise"
 	"github.com/rammerc/rammerc/lower/gemm"
@@ -150,6 +151,7 @@ var lowerings = []row{
 // compounds are the lowerings of ir.Compounds.
 var compounds = map[string]build.Lowering{
 	"CachedAttention": attention.Cached,
+	ir.CustomOperator: custom.Operator,
 	"DynamicQuantize": quantize.Dynamic,
 	"GatherNorm":      norm.GatherNorm,
 	"QuantizedNorm":   norm.QuantizedNorm,

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// CopyFiles writes all headers that an rKernel may include into a folder, from which its source compiles by itself: those
-// of the rKernels, of the run time (rt) and of the back ends.
+// CopyFiles writes all headers that an rKernel may include into a folder, from which its source compiles by itself:
+// those of the rKernels, of the run time (rt) and of the back ends.
 func CopyFiles(dir string, rt, backends fs.FS) error {
 	for sub, files := range map[string]fs.FS{"rt": rt, "backend": backends, "": Files} {
 		if err := copyInto(filepath.Join(dir, sub), files); err != nil {

@@ -50,8 +50,8 @@ type Argument struct {
 	Initial string `yaml:"initial,omitempty"`
 	// Unpassed is an input that is no argument of the kernel: an output that the kernel changes in place begins with it.
 	Unpassed bool `yaml:"unpassed,omitempty"`
-	// Box says which elements the block (bx, by, bz) writes of an output, or reads of an input: for each dim "from:to",
-	// where to is not included. Without it any block may access any element.
+	// Box says which elements the block (bx, by, bz) reads of an input: for each dim "from:to", where to is not included.
+	// Without it any block may read any element.
 	Box []string `yaml:"box,omitempty,flow"`
 	// Value is the formula of a number.
 	Value string `yaml:"value,omitempty"`
@@ -60,14 +60,10 @@ type Argument struct {
 }
 
 // Operator is the operator of ONNX that a kernel carries out. Its inputs and outputs are the kernel's, in the order of
-// the arguments.
+// the arguments. A model that has it has an ONNX function of that name, which says what it computes.
 type Operator struct {
 	Domain string `yaml:"domain"`
 	Name   string `yaml:"name"`
-	// Reference computes the operator for the evaluator: a Python file beside the manifest that has a function with the
-	// operator's name. It takes arrays of numpy, then attributes by name, and returns arrays. A model may have an ONNX
-	// function of this name instead.
-	Reference string `yaml:"reference,omitempty"`
 }
 
 // Example is a case on which a converted kernel is compared with the original.

@@ -92,6 +92,9 @@ type Access struct {
 	Before bool
 	// Turns says which part of the box a turn of a loop accesses, where that is not all of it.
 	Turns Turns
+	// Joint says of a write that all rTasks together write the view, each one elements that nobody can name, or by atomic
+	// operations. Box is nil then, and the rTasks may also read what they write.
+	Joint bool
 }
 
 // Turns is a part of a box that differs from turn to turn of a loop: along dim Dim of the view, the Rows elements from

@@ -91,7 +91,11 @@ func verifyCandidate(l *diag.List, g *Graph, op *ROperator, c *Candidate, writte
 			l.Add(opDiag(op, fmt.Sprintf("%s writes %s, a %v buffer", name, a.View.Buf.Name, k)))
 		}
 		verifyBounds(l, op, name, a.View)
-		verifyTiling(l, op, c, a)
+		if !a.Joint {
+			verifyTiling(l, op, c, a)
+		} else if a.Box != nil {
+			l.Add(opDiag(op, name+" writes boxes of what its rTasks write together"))
+		}
 	}
 	for _, a := range append(slices.Clone(c.Reads), c.Writes...) {
 		verifyTurns(l, g, op, name, &a)

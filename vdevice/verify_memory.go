@@ -81,9 +81,20 @@ func (m *memoryCheck) op(id int32) {
 		m.compare(id, &writes[i], "writes", "write-after-write")
 		m.compare(id, &writes[i], "writes", "write-after-read")
 	}
-	m.independent(id, reads, writes)
+	m.independent(id, reads, m.withoutJoint(c, writes))
 	byBuffer(reads, func(buf int32, run []region) { m.past[buf].of(m.seg[id]).reads.add(run, m.f) })
 	byBuffer(writes, func(buf int32, run []region) { m.past[buf].of(m.seg[id]).writes.add(run, m.f) })
+}
+
+// withoutJoint leaves out what all rTasks of the candidate write together.
+func (m *memoryCheck) withoutJoint(c *roperator.Candidate, in []region) []region {
+	joint := map[int32]bool{}
+	for _, a := range c.Writes {
+		if a.Joint {
+			joint[int32(a.View.Buf.ID)] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(in), func(r region) bool { return joint[r.box.Buf] })
 }
 
 func (m *memoryCheck) withoutConstants(in []region) []region {

@@ -19,6 +19,8 @@ func modelFlags(cmd *cobra.Command, o *driver.ModelOptions) {
 	cmd.Flags().StringArrayVar(&o.Dims, "dim", nil,
 		"extent of a symbolic dim, NAME=N, or what a run may have, NAME=1..512 or NAME=1,4,16 (repeatable)")
 	cmd.Flags().StringArrayVar(&o.Binds, "bind", nil, "make an input a constant, NAME=[1,2] or NAME=@FILE (repeatable)")
+	cmd.Flags().StringVar(&o.Kernels, "kernels", "",
+		"folder of converted kernels, for operators of which the model has functions")
 	cmd.Flags().Int64Var(&o.ChannelBlock, "channel-block", 0,
 		"channels in a block of images and weights, 8 or 16, of a model that ONNX Runtime saved for a CPU")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx"
 	"github.com/rammerc/rammerc/lower"
 	"github.com/rammerc/rammerc/precision"
+	"github.com/rammerc/rammerc/rkernels"
 )
 
 // ModelOptions say which model, and how it is specialised.
@@ -29,6 +30,22 @@ type ModelOptions struct {
 
 	// oneOfRange says that dims have extents of ranges: the model is optimised again with others, and compared.
 	oneOfRange bool
+	Kernels    string // folder of converted kernels for operators of the user's; "" for none
+}
+
+// userKernels makes the converted kernels of a folder known, and lists them by the operators that they carry out.
+func userKernels(dir string) (map[string]string, error) {
+	kernels, err := rkernels.Use(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, k := range kernels {
+		if op := k.Custom.Operator; op != nil {
+			out[op.Domain+"."+op.Name] = k.Name
+		}
+	}
+	return out, nil
 }
 
 // onnxOptions parses the flags and reports all that is wrong with them at once. static makes a symbolic dim that is not
@@ -36,6 +53,12 @@ type ModelOptions struct {
 func (o *ModelOptions) onnxOptions(static bool) (onnx.Options, error) {
 	opt := onnx.Options{Shapes: map[string][]int64{}, Dims: map[string]int64{}, RequireStatic: static}
 	var l diag.List
+	if o.Kernels != "" {
+		var err error
+		if opt.Kernels, err = userKernels(o.Kernels); err != nil {
+			return opt, err
+		}
+	}
 	for _, s := range o.Shapes {
 		name, text, ok := cutLast(s, "=")
 		dims, err := parseShape(text)

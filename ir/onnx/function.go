@@ -72,6 +72,10 @@ func (s *scope) call(p *place, f *function, pb *onnxpb.NodeProto) {
 		s.refuse(outputs)
 		return
 	}
+	if kernel := s.im.opts.Kernels[f.key.domain+"."+f.key.name]; kernel != "" {
+		s.custom(p, f, kernel, inputs, outputs, attrs)
+		return
+	}
 	inner := &scope{
 		im: s.im, b: s.b, names: map[string]*ir.Value{}, preset: map[string]*ir.Value{},
 		opsets: f.opsets, attrs: attrs, path: clip(p.name, maxPath) + "/",

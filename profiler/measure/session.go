@@ -107,7 +107,7 @@ func (s *Session) measure(ctx context.Context, groups []*group) (Report, error) 
 	defer os.RemoveAll(dir)
 	kernels := s.Kernels
 	if kernels == nil {
-		kernels = rkernels.Files
+		kernels = rkernels.Sources()
 	}
 	if err := writeHeaders(dir, kernels); err != nil {
 		return s.report, err
