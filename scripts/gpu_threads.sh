@@ -9,7 +9,7 @@
 #
 #   SECONDS_TO_RUN  how long the threads run; 600 by default
 #   THREADS         how many threads; 16 by default
-#   LIBRARIES       the models; digits_branchy googlenet resnet50 bert_l2_b1_s128 by default
+#   NAMES           the models; digits_branchy googlenet resnet50 bert_l2_b1_s128 by default
 #   STEPS           build, run, or both (the default); "run" takes the libraries that "build" left in OUT/lib
 set -uo pipefail
 mkdir -p "$2/lib" "$2/log"
@@ -23,7 +23,7 @@ build() { # NAME
 }
 export -f build
 
-libraries=${LIBRARIES:-digits_branchy googlenet resnet50 bert_l2_b1_s128}
+libraries=${NAMES:-digits_branchy googlenet resnet50 bert_l2_b1_s128}
 if [[ " $steps " == *" build "* ]]; then
   # shellcheck disable=SC2086
   printf '%s\n' $libraries | xargs -P 4 -I{} bash -c 'build {}' || exit 1

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func run(ctx context.Context, dir string, command ...string) (*Run, error) {
 // runWith is run with more variables in the environment, "NAME=VALUE".
 func runWith(ctx context.Context, dir string, env []string, command ...string) (*Run, error) {
 	cmd := process.Command(ctx, command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.Env = append(environment(), "LC_ALL=C")
 	if dir != "" {
 		temporary, err := filepath.Abs(dir)
 		if err != nil {
@@ -93,6 +94,18 @@ func runWith(ctx context.Context, dir string, env []string, command ...string) (
 		return r, &Failed{Command: command, Output: r.Output, Err: err}
 	}
 	return r, nil
+}
+
+// profileVariables are the variables that nvcc adds its own flags to (nvcc.profile), so that it takes those of the
+// environment for flags. Makefiles and scripts use the same names for other things.
+var profileVariables = []string{"INCLUDES", "SYSTEM_INCLUDES", "LIBRARIES", "CUDAFE_FLAGS", "PTXAS_FLAGS"}
+
+// environment is that of the process, without what nvcc would take for flags.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(profileVariables, name)
+	})
 }
 
 // lookAll returns the path of the first candidate that is an executable. Candidates without a slash are looked up in

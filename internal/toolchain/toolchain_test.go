@@ -63,6 +63,21 @@ func TestFlagsOfTheEnvironment(t *testing.T) {
 	}
 }
 
+// nvcc would take variables with the names of those in its profile for flags.
+func TestVariablesOfTheProfile(t *testing.T) {
+	clearTools(t)
+	t.Setenv("LIBRARIES", "one two")
+	t.Setenv("LIBRARIES_OF_MINE", "three")
+	tool := fakeTool(t, t.TempDir(), "cc", "echo \"$LIBRARIES, $LIBRARIES_OF_MINE\"\n")
+	r, err := run(t.Context(), t.TempDir(), tool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := ", three\n"; r.Output != want {
+		t.Errorf("a compiler sees %q, want %q", r.Output, want)
+	}
+}
+
 func TestFindNVCC(t *testing.T) {
 	clearTools(t)
 	dir := t.TempDir()
