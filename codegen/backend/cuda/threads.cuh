@@ -111,7 +111,7 @@ RT_DEVICE void block_barrier(int threads) { asm volatile("bar.sync 0, %0;" ::"r"
 RT_DEVICE void rtask_barrier(int threads) { asm volatile("bar.sync 1, %0;" ::"r"(threads) : "memory"); }
 // Lanes of a warp that come from different places meet in the function before they come to the barrier, which is one
 // place then. So it is never inlined.
-RT_NOINLINE_DEVICE inline int rtask_barrier_count(int threads, bool predicate) {
+RT_NOINLINE_DEVICE int rtask_barrier_count(int threads, bool predicate) {
   int count;
   __syncwarp();
   asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; barrier.red.popc.u32 %0, 1, %1, p;}"

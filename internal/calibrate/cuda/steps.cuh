@@ -71,7 +71,7 @@ const T* upload(const std::vector<T>& v) {
 }
 
 // kSteps steps on every vEU, instances in turn. With waits, each step needs its neighbour's step before.
-inline rt::LaunchArgs<Program::kSpaces> tables(Lab& l, bool waits) {
+inline rt::ArgsOf<Program> tables(Lab& l, bool waits) {
   const uint32_t veus = static_cast<uint32_t>(l.sms());
   std::vector<rt::Step> steps;
   std::vector<rt::Wait> wait_rows;
@@ -94,7 +94,7 @@ inline rt::LaunchArgs<Program::kSpaces> tables(Lab& l, bool waits) {
     ranges.push_back({v * kSteps, (v + 1) * kSteps});
   }
   wait_rows.resize(wait_rows.size() + 2);
-  rt::LaunchArgs<Program::kSpaces> args = {};
+  rt::ArgsOf<Program> args = {};
   args.steps = upload(steps);
   args.waits = upload(wait_rows);
   args.args = reinterpret_cast<const char*>(l.random(64));
