@@ -10,30 +10,15 @@ import (
 
 // BuildCubin compiles NAME.cu in dir for an architecture into NAME.cubin, without its host code.
 func (n *NVCC) BuildCubin(ctx context.Context, dir, name, arch string) (*Build, error) {
-	archFlags, err := ArchFlags([]string{arch})
+	c, err := n.prepare(ctx, dir, name, []string{arch})
 	if err != nil {
 		return nil, err
 	}
-	version, err := n.Version(ctx)
-	if err != nil {
-		return nil, err
+	defer os.RemoveAll(c.folder)
+	if err := c.compile(ctx, "-cubin", name+".cu", "-o", name+".cubin"); err != nil {
+		return c.build, err
 	}
-	keep, err := buildFolder(dir, name)
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(keep)
-	b := &Build{Compiler: "nvcc " + version, Flags: []string{"-std=c++20", "-O3"}, Archs: []string{arch}}
-	unnamed, env := withoutFolder(name + ".cu")
-	command := append(append([]string{n.Path}, b.Flags...), unnamed...)
-	command = append(append(command, archFlags...), "-Xptxas", "-v", "-frandom-seed="+name, "-cubin", name+".cu", "-o",
-		name+".cubin")
-	if err := b.run(ctx, keep, command, env...); err != nil {
-		return b, err
-	}
-	b.Kernels = readKernels(b.Runs[0].Output)
-	b.readCode(keep)
-	return b, os.Rename(filepath.Join(keep, name+".cubin"), filepath.Join(dir, name+".cubin"))
+	return c.build, os.Rename(filepath.Join(c.folder, name+".cubin"), filepath.Join(dir, name+".cubin"))
 }
 
 // BuildCubin compiles NAME.cu in dir for the emulator into NAME.cubin. It is a shared library with a function for each

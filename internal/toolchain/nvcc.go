@@ -61,7 +61,8 @@ func (n *NVCC) Version(ctx context.Context) (string, error) {
 	}
 	m := releaseText.FindStringSubmatch(r.Output)
 	if m == nil {
-		return "", &Failed{Command: []string{n.Path, "--version"}, Output: r.Output, Err: errors.New("tells no release")}
+		return "", &Failed{Command: []string{n.Path, "--version"}, Output: r.Output,
+			Err: errors.New("tells no release")}
 	}
 	return m[1], nil
 }
@@ -145,6 +146,43 @@ type Kernel struct {
 
 // BuildLibrary compiles NAME.cu in dir for the given architectures into libNAME.so and libNAME.a.
 func (n *NVCC) BuildLibrary(ctx context.Context, dir, name string, archs []string, flags ...string) (*Build, error) {
+	c, err := n.prepare(ctx, dir, name, archs, flags...)
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(c.folder)
+	b := c.build
+	err = c.compile(ctx, "-Xcompiler", "-fPIC", "-Xcompiler", "-fvisibility=hidden", "--keep", "--keep-dir", ".", "-c",
+		name+".cu", "-o", name+".o")
+	if err != nil {
+		return b, err
+	}
+	if slices.Contains(flags, LineInfo) && len(archs) == 1 {
+		if b.Spans, err = spansIn(c.folder); err != nil {
+			return b, err
+		}
+	}
+	folder := filepath.Base(c.folder) // as seen from dir
+	object, temporary := filepath.Join(folder, name+".o"), "TMPDIR="+folder
+	link := []string{n.Path, "-shared", "-Xcompiler", "-fPIC", "-Xlinker", "--version-script=" + name + ".map",
+		"-Xlinker", "-soname=lib" + name + ".so"}
+	link = append(append(link, c.arch...), object, "-o", "lib"+name+".so")
+	if err := b.run(ctx, dir, append(link, n.libraryFlags()...), temporary); err != nil {
+		return b, err
+	}
+	return b, b.run(ctx, dir, []string{n.Path, "-lib", object, "-o", "lib" + name + ".a"}, temporary)
+}
+
+// compilation is a run of nvcc on one source.
+type compilation struct {
+	build        *Build
+	folder       string   // where it runs; the caller removes it
+	arch         []string // flags of the architectures
+	command, env []string
+}
+
+// prepare makes the folder for NAME.cu in dir, and the command that compiles it there.
+func (n *NVCC) prepare(ctx context.Context, dir, name string, archs []string, flags ...string) (*compilation, error) {
 	arch, err := ArchFlags(archs)
 	if err != nil {
 		return nil, err
@@ -153,39 +191,27 @@ func (n *NVCC) BuildLibrary(ctx context.Context, dir, name string, archs []strin
 	if err != nil {
 		return nil, err
 	}
-	keep, err := buildFolder(dir, name)
+	folder, err := buildFolder(dir, name)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(keep)
 	common := append([]string{"-std=c++20", "-O3"}, flags...)
-	b := &Build{Compiler: "nvcc " + version, Flags: common, Archs: archs}
-	folder := filepath.Base(keep) // as seen from dir
-	object := filepath.Join(folder, name+".o")
 	unnamed, env := withoutFolder(name + ".cu")
-	compile := append(append([]string{n.Path}, common...), unnamed...)
-	compile = append(compile, arch...)
-	compile = append(compile, "-Xptxas", "-v", "-Xcompiler", "-fPIC", "-Xcompiler", "-fvisibility=hidden",
-		"-frandom-seed="+name, "--keep", "--keep-dir", ".", "-c", name+".cu", "-o", name+".o")
-	shared := []string{n.Path, "-shared", "-Xcompiler", "-fPIC", "-Xlinker", "--version-script=" + name + ".map",
-		"-Xlinker", "-soname=lib" + name + ".so"}
-	link := append(shared, arch...)
-	link = append(append(link, object, "-o", "lib"+name+".so"), n.libraryFlags()...)
-	if err := b.run(ctx, keep, compile, env...); err != nil {
-		return b, err
+	return &compilation{
+		build: &Build{Compiler: "nvcc " + version, Flags: common, Archs: archs}, folder: folder, arch: arch, env: env,
+		command: slices.Concat([]string{n.Path}, common, unnamed, arch,
+			[]string{"-Xptxas", "-v", "-frandom-seed=" + name}),
+	}, nil
+}
+
+// compile runs nvcc with more flags, and takes from it what it says of the kernels.
+func (c *compilation) compile(ctx context.Context, flags ...string) error {
+	if err := c.build.run(ctx, c.folder, append(c.command, flags...), c.env...); err != nil {
+		return err
 	}
-	b.Kernels = readKernels(b.Runs[0].Output)
-	b.readCode(keep)
-	if slices.Contains(flags, LineInfo) && len(archs) == 1 {
-		if b.Spans, err = spansIn(keep); err != nil {
-			return b, err
-		}
-	}
-	temporary := "TMPDIR=" + folder
-	if err := b.run(ctx, dir, link, temporary); err != nil {
-		return b, err
-	}
-	return b, b.run(ctx, dir, []string{n.Path, "-lib", object, "-o", "lib" + name + ".a"}, temporary)
+	c.build.Kernels = readKernels(c.build.Runs[0].Output)
+	c.build.readCode(c.folder)
+	return nil
 }
 
 // buildFolder makes a folder in dir with copies of the sources, in which nvcc compiles them and keeps its intermediate
@@ -345,7 +371,8 @@ func (n *NVCC) BuildObject(ctx context.Context, dir, source, object, arch string
 	}
 	defer os.RemoveAll(keep)
 	command := append([]string{n.Path, "-std=c++20", "-O3", "-x", "cu"}, archFlags...)
-	command = append(append(command, flags...), "-Xptxas", "-v", "--keep", "--keep-dir", keep, "-c", source, "-o", object)
+	command = append(append(command, flags...), "-Xptxas", "-v", "--keep", "--keep-dir", keep, "-c", source,
+		"-o", object)
 	r, err := run(ctx, dir, command...)
 	if err != nil {
 		return nil, err
