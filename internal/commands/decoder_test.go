@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -14,13 +13,7 @@ import (
 // one.
 func decoderModel(t *testing.T, name string) string {
 	t.Helper()
-	python := os.Getenv("RAMMER_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if out, err := exec.Command(python, "-c", "import numpy, onnx").CombinedOutput(); err != nil {
-		t.Skipf("needs Python with onnx, and %s has none (RAMMER_PYTHON names another): %v %s", python, err, out)
-	}
+	python := needPython(t, "numpy, onnx")
 	dir := t.TempDir()
 	if out, err := exec.Command(python, "../../bench/models.py", dir, name).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -100,17 +99,7 @@ for bad in ([[1]], [[], [1]], [[1] * 21, [1]]):
         pass
 print("fine")
 `, filepath.Join(dir, "python"))
-	python := os.Getenv("RAMMER_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if exec.Command(python, "-c", "import numpy").Run() != nil {
-		t.Log("no Python with numpy: its interface is not tested")
-		return
-	}
-	if out, err := exec.Command(python, "-c", script).CombinedOutput(); err != nil || string(out) != "fine\n" {
-		t.Errorf("%s: %v", out, err)
-	}
+	runScript(t, script)
 }
 
 // What cannot generate is refused with the reason, and check says how a library would.

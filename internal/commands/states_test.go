@@ -2,8 +2,6 @@ package commands
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -117,17 +115,7 @@ for bad in (b"", saved[:-1], b"x" * len(saved)):
         pass
 print("fine")
 `, filepath.Join(dir, "python"))
-	python := os.Getenv("RAMMER_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if exec.Command(python, "-c", "import numpy").Run() != nil {
-		t.Log("no Python with numpy: saving of states is not tested")
-		return
-	}
-	if out, err := exec.Command(python, "-c", script).CombinedOutput(); err != nil || string(out) != "fine\n" {
-		t.Errorf("%s: %v", out, err)
-	}
+	runScript(t, script)
 }
 
 // States that do not grow are replaced by each run, also where what is computed of them is an output as well.

@@ -21,17 +21,26 @@ func convertAll(t *testing.T, dir string) []*Result {
 	var out []*Result
 	for _, spec := range specs {
 		name, _, _ := strings.Cut(filepath.Base(spec), ".")
-		r, err := Convert(context.Background(), Options{Source: filepath.Join(dir, name+".cu"), Spec: spec})
-		if toolchain.IsMissing(err) {
-			t.Skip(err)
+		if r := converted(t, filepath.Join(dir, name+".cu"), spec); r != nil {
+			out = append(out, r)
 		}
-		if err != nil {
-			t.Errorf("%s: %v", spec, err)
-			continue
-		}
-		out = append(out, r)
 	}
 	return out
+}
+
+// converted is a kernel of a source, or nil if it cannot be converted, which the test then reports. The test is skipped
+// without the parser.
+func converted(t *testing.T, source, spec string) *Result {
+	t.Helper()
+	r, err := Convert(context.Background(), Options{Source: source, Spec: spec})
+	if toolchain.IsMissing(err) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Errorf("%s: %v", spec, err)
+		return nil
+	}
+	return r
 }
 
 // compared builds the program that compares kernels with their originals, and runs it.

@@ -2,15 +2,12 @@ package convert
 
 import (
 	"archive/zip"
-	"context"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
 // packages are wheels that have sources of kernels in them, which frameworks compile where they are used.
@@ -89,16 +86,9 @@ func TestKernelsOfPackages(t *testing.T) {
 			t.Fatal(err)
 		}
 		first, _, _ := strings.Cut(string(text), "\n")
-		o := Options{Source: filepath.Join(dir, strings.TrimPrefix(first, "# ")), Spec: spec}
-		r, err := Convert(context.Background(), o)
-		if toolchain.IsMissing(err) {
-			t.Skip(err)
+		if r := converted(t, filepath.Join(dir, strings.TrimPrefix(first, "# ")), spec); r != nil {
+			results = append(results, r)
 		}
-		if err != nil {
-			t.Errorf("%s: %v", spec, err)
-			continue
-		}
-		results = append(results, r)
 	}
 	if dir := os.Getenv("RAMMER_CONVERT_KEEP"); dir != "" {
 		if err := WriteProgram(dir, "large.cu", results, true); err != nil {
