@@ -1,5 +1,6 @@
 // Command mutate plants errors in the compiler, one at a time, and runs the tests of the package that should notice.
-// It fails if one survives without a reason beside it, or if a place that the list names is no longer there.
+// It fails if one survives without a reason beside it, or if a place that the list names is no longer there; the others
+// are tried nevertheless.
 //
 //	go run ./scripts/mutate [-only TEXT] [-list FILE]
 //
@@ -60,27 +61,28 @@ func run(list, only string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	killed, bad := 0, 0
+	killed, bad, untried := 0, 0, 0
 	for i := range all {
 		m := &all[i]
 		if !strings.Contains(m.Name+"\n"+m.File, only) {
 			continue
 		}
+		start := time.Now()
 		result, err := m.try(dir)
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.Name, err)
-		}
-		fmt.Printf("%-9s %s (%s)\n", result, m.Name, m.File)
+		fmt.Printf("%-9s %s (%s), %.0f s\n", result, m.Name, m.File, time.Since(start).Seconds())
 		switch {
+		case err != nil:
+			fmt.Println(err)
+			untried++
 		case result == noticed:
 			killed++
 		case m.Reason == "":
 			bad++
 		}
 	}
-	fmt.Printf("%d noticed, %d not\n", killed, bad)
-	if bad > 0 {
-		return fmt.Errorf("%d errors were not noticed", bad)
+	fmt.Printf("%d noticed, %d not, %d could not be tried\n", killed, bad, untried)
+	if bad+untried > 0 {
+		return fmt.Errorf("%d errors were not noticed, %d could not be tried", bad, untried)
 	}
 	return nil
 }
@@ -89,6 +91,7 @@ func run(list, only string) error {
 const (
 	noticed  = "noticed"
 	survived = "SURVIVED"
+	unknown  = "UNTRIED" // with an error that says why
 )
 
 // plant writes the changed file and the overlay into dir, and returns the path of the latter.
@@ -120,7 +123,7 @@ func (m *mutation) plant(dir string) (string, error) {
 func (m *mutation) try(dir string) (string, error) {
 	overlay, err := m.plant(dir)
 	if err != nil {
-		return "", err
+		return unknown, err
 	}
 	tests := strings.Fields(m.Test)
 	if len(tests) == 0 {
@@ -132,11 +135,11 @@ func (m *mutation) try(dir string) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
 	switch text := string(out); {
 	case strings.Contains(text, "[build failed]") || strings.Contains(text, "[setup failed]"):
-		return "", fmt.Errorf("it does not build:\n%s", text)
+		return unknown, fmt.Errorf("it does not build:\n%s", text)
 	case err != nil:
 		return noticed, nil
 	case !strings.Contains(text, "ok  ") || strings.Contains(text, "[no tests to run]"):
-		return "", fmt.Errorf("no tests were run:\n%s", text)
+		return unknown, fmt.Errorf("no tests were run:\n%s", text)
 	}
 	return survived, nil
 }

@@ -141,7 +141,7 @@ func (s *soak) settle() error {
 			if args[0] == "run" {
 				r.result = args[len(args)-1]
 			}
-			if err := r.do(); err != nil {
+			if err := r.insist(); err != nil {
 				return err
 			}
 		}

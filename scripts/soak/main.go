@@ -9,7 +9,9 @@
 //
 // The time is cut into rounds. At the end of a round all workers stop, every model is compiled and run once more, and
 // then no working folder, no temporary file and no process may be left. The command fails at the first violation and
-// keeps the folder in which it worked. Every 20 s, and at the end, it prints what has happened so far, as JSON.
+// keeps the folder in which it worked. It ends with the status 3 where the machine, which others may use at the same
+// time, has no memory or device for what must succeed. Every 20 s, and at the end, it prints what has happened so far,
+// as JSON.
 package main
 
 import (
@@ -46,6 +48,7 @@ type counts struct {
 	Runs     map[string]int `json:"runs"`     // by command and what became of it
 	Killed   map[string]int `json:"killed"`   // by who was killed, and by which signal
 	Statuses map[string]int `json:"statuses"` // exit statuses of commands of which something was killed
+	Missing  map[string]int `json:"missing"`  // what commands that nobody disturbed failed for, as the machine had none
 	Checked  int            `json:"checked"`  // libraries and results that were checked
 	Swept    int            `json:"swept"`    // folders and files of killed processes that later ones removed
 }
@@ -66,7 +69,8 @@ type model struct {
 const progressEvery = 20 * time.Second
 
 func main() {
-	s := &soak{counts: counts{Runs: map[string]int{}, Killed: map[string]int{}, Statuses: map[string]int{}}}
+	s := &soak{counts: counts{Runs: map[string]int{}, Killed: map[string]int{}, Statuses: map[string]int{},
+		Missing: map[string]int{}}}
 	flag.StringVar(&s.rammerc, "rammerc", "rammerc", "the program to test")
 	flag.StringVar(&s.target, "target", "emu", "what to compile for")
 	flag.StringVar(&s.dir, "dir", "", "folder to work in (default: a new one, which is removed if all is well)")
@@ -81,7 +85,12 @@ func main() {
 	}
 	err := s.run(*length, *workers, *seed)
 	s.report()
-	if err != nil {
+	var starved *starvedError
+	switch {
+	case errors.As(err, &starved):
+		fmt.Fprintf(os.Stderr, "soak: NOT JUDGED: %v\nsoak: all files are in %s\n", err, s.dir)
+		os.Exit(3)
+	case err != nil:
 		fmt.Fprintf(os.Stderr, "soak: FAILED: %v\nsoak: all files are in %s\n", err, s.dir)
 		os.Exit(1)
 	}

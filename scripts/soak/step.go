@@ -71,8 +71,9 @@ type run struct {
 	child  bool           // one of its children is killed instead
 	after  time.Duration  // until then it runs
 
-	killed string // who was killed in fact, "" if nobody
-	output bytes.Buffer
+	killed  string // who was killed in fact, "" if nobody
+	missing string // what the machine lacked, "" if nothing; see starved
+	output  bytes.Buffer
 }
 
 // do starts the command, kills it, waits for it, and checks what it leaves.
@@ -83,6 +84,9 @@ func (r *run) do() error {
 		return err
 	}
 	settled := r.model.end(r.kind == "compile", begun) && alone
+	if r.missing = ""; r.killed == "" {
+		r.missing = starved(status, r.output.String())
+	}
 	r.record(status)
 	if err := r.judge(status, settled); err != nil {
 		return fmt.Errorf("rammerc %s: %w\nkilled: %q; status %d; its messages:\n%s", strings.Join(r.args, " "), err,
@@ -190,6 +194,10 @@ func (r *run) record(status int) {
 			c.Killed[r.killed]++
 			c.Statuses[strconv.Itoa(status)]++
 		}
+		if r.missing != "" {
+			what = r.kind + ", starved"
+			c.Missing[r.missing]++
+		}
 		c.Runs[what]++
 	})
 }
@@ -200,6 +208,8 @@ func (r *run) judge(status int, settled bool) error {
 	switch {
 	case status == 1 || strings.Contains(text, "BUG") || strings.Contains(text, "goroutine "):
 		return errors.New("an internal error")
+	case r.missing != "":
+		return nil // what it leaves is checked nevertheless
 	case r.killed == "" && r.kind == "compile" && status != 0:
 		return errors.New("a compilation failed that nobody disturbed")
 	case r.killed == "" && status != 0 && settled && !replacing(r.model):
