@@ -41,6 +41,15 @@ func InferShapes(g *Graph) *diag.List {
 	return in.diags
 }
 
+// KnownElems returns v's elements if all are known numbers.
+func KnownElems(v *Value) ([]int64, bool) {
+	elems := knownElems(v)
+	if elems == nil {
+		return nil, false
+	}
+	return Shape(elems).Consts()
+}
+
 // BindDims replaces symbols in the shapes of g's inputs by constants and infers everything again. It ignores names that
 // g does not use; Symbols lists those that it does.
 func BindDims(g *Graph, bind map[string]int64) *diag.List {

@@ -47,7 +47,7 @@ func (t *test) compile(dir string, to target) (*compiled, Result) {
 		return nil, t.refused(importing, err)
 	}
 	c := &compiled{t: t, outputs: names(m.Graph.Outputs)}
-	if c.set, err = readSet(dir, m, names(m.Graph.Inputs), c.outputs); err != nil {
+	if c.set, err = t.readSet(dir, m); err != nil {
 		if t.traits.outside != "" {
 			return nil, Result{Name: t.Name, Status: Skip, Reason: t.traits.outside}
 		}
@@ -55,6 +55,7 @@ func (t *test) compile(dir string, to target) (*compiled, Result) {
 	}
 	refusal := c.attempt(to)
 	if refusal.Status != Skip {
+		c.bound = t.bound()
 		return c, refusal
 	}
 	for _, v := range neededInputs(m.Graph, c.set.in) {
@@ -63,6 +64,7 @@ func (t *test) compile(dir string, to target) (*compiled, Result) {
 	if len(c.bound) > 0 {
 		refusal = c.attempt(to)
 	}
+	c.bound = append(t.bound(), c.bound...)
 	return c, refusal
 }
 

@@ -29,7 +29,7 @@ func evaluate(c Case) Result {
 		return t.refused(importing, err)
 	}
 	for _, dir := range t.sets {
-		set, err := readSet(dir, m, names(m.Graph.Inputs), names(m.Graph.Outputs))
+		set, err := t.readSet(dir, m)
 		if err != nil {
 			if t.traits.outside != "" {
 				return Result{Name: c.Name, Status: Skip, Reason: t.traits.outside}
@@ -48,5 +48,5 @@ func evaluate(c Case) Result {
 			return failed(c, fmt.Errorf("%s: %w", filepath.Base(dir), err))
 		}
 	}
-	return Result{Name: c.Name, Status: Pass}
+	return Result{Name: c.Name, Status: Pass, Bound: t.bound()}
 }

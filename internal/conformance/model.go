@@ -22,6 +22,13 @@ type test struct {
 	data   []byte // bytes of the model
 	traits traits
 	sets   []string // the folders of its data sets
+
+	inputs, outputs []port // that have values in a data set
+
+	// What load tells the importer of a model with sequences; dims is nil for others.
+	dims   map[string]int64
+	shapes map[string][]int64
+	fixed  map[string]*ir.Tensor
 }
 
 func read(c Case) (*test, error) {
@@ -39,11 +46,19 @@ func read(c Case) (*test, error) {
 		return nil, fmt.Errorf("no data sets: %v", err)
 	}
 	sort.Strings(t.sets)
-	return t, nil
+	t.fixed = map[string]*ir.Tensor{}
+	t.inputs, t.outputs = portsOf(withoutInitializers(pb.GetGraph())), portsOf(pb.GetGraph().GetOutput())
+	if t.traits.lists {
+		err = t.specialise(t.sets[0])
+	}
+	return t, err
 }
 
-func (t *test) load(opt onnx.Options) (*onnx.Model, error) {
-	return onnx.Parse("model.onnx", t.data, t.Dir, opt)
+// withoutInitializers are the inputs of a graph that have no initializer.
+func withoutInitializers(g *onnxpb.GraphProto) []*onnxpb.ValueInfoProto {
+	return slices.DeleteFunc(slices.Clone(g.GetInput()), func(v *onnxpb.ValueInfoProto) bool {
+		return slices.ContainsFunc(g.GetInitializer(), func(w *onnxpb.TensorProto) bool { return w.GetName() == v.GetName() })
+	})
 }
 
 // The stages that can refuse an operator, in the words of a skip's reason.
@@ -106,12 +121,15 @@ type dataSet struct {
 }
 
 // readSet reads a data set for the graph of m, whose inputs and outputs are as the model declares them.
-func readSet(dir string, m *onnx.Model, inputs, outputs []string) (*dataSet, error) {
-	in, err := readTensors(dir, "input", inputs)
+func (t *test) readSet(dir string, m *onnx.Model) (*dataSet, error) {
+	in, err := readTensors(dir, "input", t.inputs)
 	if err != nil {
 		return nil, err
 	}
-	want, err := readTensors(dir, "output", outputs)
+	for name := range t.fixed {
+		delete(in, name)
+	}
+	want, err := readTensors(dir, "output", t.outputs)
 	known := slices.Clone(m.Strings)
 	for _, set := range []map[string]*ir.Tensor{in, want} {
 		for _, name := range slices.Sorted(maps.Keys(set)) {
@@ -137,19 +155,15 @@ func numbered(t *ir.Tensor, known *[]string) *ir.Tensor {
 	return out
 }
 
-// readTensors reads KIND_0.pb, KIND_1.pb and so on, which belong to names in their order.
-func readTensors(dir, kind string, names []string) (map[string]*ir.Tensor, error) {
+// readTensors reads KIND_0.pb, KIND_1.pb and so on, which belong to ports in their order.
+func readTensors(dir, kind string, ports []port) (map[string]*ir.Tensor, error) {
 	out := map[string]*ir.Tensor{}
-	for i, name := range names {
-		data, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("%s_%d.pb", kind, i)))
+	for i, p := range ports {
+		found, err := p.given(filepath.Join(dir, fmt.Sprintf("%s_%d.pb", kind, i)))
 		if err != nil {
 			return nil, err
 		}
-		_, t, err := onnx.ReadTensorPB(data)
-		if err != nil {
-			return nil, fmt.Errorf("%s_%d.pb: %w", kind, i, err)
-		}
-		out[name] = t
+		maps.Copy(out, found)
 	}
 	return out, nil
 }
@@ -165,6 +179,7 @@ func names(values []*ir.Value) []string {
 // traits is what can be seen of a model without importing it.
 type traits struct {
 	outside string // something it uses that rammerc does not support on purpose; "" for nothing
+	lists   bool   // it has sequences or optional values
 	random  bool   // it draws random numbers, so the values of outputs cannot be compared
 }
 
@@ -194,7 +209,7 @@ func scan(m *onnxpb.ModelProto) traits {
 	for _, f := range m.GetFunctions() {
 		s.nodes(f.GetNode())
 	}
-	t := traits{random: s.random}
+	t := traits{random: s.random, lists: s.found["sequences"] || s.found["optionals"]}
 	for _, what := range []string{"training", "optionals", "sequences", "maps", "strings", "complex numbers"} {
 		if s.found[what] {
 			t.outside = what

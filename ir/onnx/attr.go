@@ -45,8 +45,8 @@ func (s *scope) attributes(p *place, pb *onnxpb.NodeProto) (ir.Attrs, bool) {
 	bound, ok := s.bindAttributes(p, pb)
 	attrs := ir.Attrs{}
 	for _, b := range bound {
-		if p.domain == "" && p.op == "Constant" {
-			continue // read by scope.constant
+		if p.domain == "" && (p.op == "Constant" || p.op == "Optional") {
+			continue // read by scope.constant; the type of what an optional value may hold says nothing
 		}
 		a, err := s.attribute(p, b)
 		if err != nil {

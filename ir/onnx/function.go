@@ -160,9 +160,7 @@ func (s *scope) results(p *place, f *function, outputs []*ir.Value) {
 				fmt.Sprintf("function %v does not define its output %q", f.key, f.pb.Output[i]))
 			s.refuse([]*ir.Value{out})
 		default:
-			s.emit(&ir.Node{
-				Op: "Identity", Name: p.name, Inputs: []*ir.Value{v}, Outputs: []*ir.Value{out}, Origins: p.origin(),
-			})
+			s.alias(p, v, out)
 		}
 	}
 }

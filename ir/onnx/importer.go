@@ -50,7 +50,12 @@ type importer struct {
 	complained map[string]bool   // problems that have been reported and are reported only once
 	places     map[string]*place // by node name: where a node is, for what inference reports about it
 	texts      *texts
-	zipped     map[*ir.Value]bool // outputs that the model declares as maps from labels to scores; they are the scores
+	lists      map[*ir.Value]*list   // what stands for sequences, and for optional values that hold nothing
+	forms      map[*ir.Graph][]*list // which outputs of the body of an If are sequences; nil for tensors
+	lengths    map[string]bool       // inputs that are sequences
+	listed     int                   // tensors of all lists
+	copies     int                   // bodies that are being written out into the graph around them
+	zipped     map[*ir.Value]bool    // outputs that the model declares as maps from labels to scores; they are the scores
 
 	// poisoned holds the outputs of nodes, and the initializers, that were refused. Their types may be unknown. Errors
 	// that follow from that are not reported, because the user can do nothing about them.
@@ -76,6 +81,7 @@ func newImporter(file string, pb *onnxpb.ModelProto, dir string, size int64, opt
 		free:       map[*onnxpb.GraphProto][]string{},
 		complained: map[string]bool{}, places: map[string]*place{}, tensors: map[*onnxpb.TensorProto]*ir.Tensor{},
 		poisoned: map[*ir.Value]bool{}, texts: newTexts(), zipped: map[*ir.Value]bool{},
+		lists: map[*ir.Value]*list{}, forms: map[*ir.Graph][]*list{}, lengths: map[string]bool{},
 	}
 }
 

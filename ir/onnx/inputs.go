@@ -131,6 +131,7 @@ type modelInput struct {
 	// value is the constant to which Options.Bind binds the input, nil if it does not. The graph then has a constant in
 	// place of the input.
 	value *ir.Tensor
+	of    string  // the sequence of which it is a tensor, "" for none
 	given []int64 // its shape by Options.Shapes or Options.Bind, nil if they do not say it; -1 keeps the model's extent
 }
 
@@ -141,17 +142,17 @@ func (im *importer) readInputs(pb *onnxpb.GraphProto, initialized map[string]boo
 		if initialized[v.GetName()] {
 			continue
 		}
-		in := modelInput{name: v.GetName()}
-		var err error
-		if in.typ, err = typeOf(v.Type); err == nil && in.typ.dtype == ir.Invalid {
-			err = fmt.Errorf("its type is missing")
+		if elem, ok := elementType(v.Type); ok {
+			for i := range im.lengthOf(v.GetName()) {
+				list = append(list, im.readInput(modelInput{name: elementName(v.GetName(), i), of: v.GetName()}, elem))
+			}
+			continue
 		}
-		if err != nil {
-			in.bad = true
-			im.portf(typeID(err), inputPort(in.name), "", "%v", err)
+		if n, given := im.opts.Dims[v.GetName()]; given && n == 0 && heldType(v.Type) != v.Type {
+			im.lengths[v.GetName()] = true
+			continue
 		}
-		nameDims(in.typ.shape, in.name)
-		list = append(list, in)
+		list = append(list, im.readInput(modelInput{name: v.GetName()}, heldType(v.Type)))
 	}
 	symbols := map[string]bool{}
 	for _, in := range list {
@@ -170,6 +171,20 @@ func (im *importer) readInputs(pb *onnxpb.GraphProto, initialized map[string]boo
 	im.applyDims(list)
 	im.requireStatic(list)
 	return list
+}
+
+// readInput reads the type of an input.
+func (im *importer) readInput(in modelInput, pb *onnxpb.TypeProto) modelInput {
+	var err error
+	if in.typ, err = typeOf(pb); err == nil && in.typ.dtype == ir.Invalid {
+		err = fmt.Errorf("its type is missing")
+	}
+	if err != nil {
+		in.bad = true
+		im.portf(typeID(err), inputPort(in.name), "", "%v", err)
+	}
+	nameDims(in.typ.shape, in.name)
+	return in
 }
 
 // isSymbolName reports whether the name can be a symbol in an expression.
@@ -284,6 +299,7 @@ func (im *importer) applyDims(list []modelInput) {
 		n := im.opts.Dims[name]
 		old, bound := im.bind[name]
 		switch {
+		case im.lengths[name]:
 		case !symbols[name]:
 			im.errorf("unknown-dim", "its dims are: "+orNone(im.model.Dims),
 				"the inputs of the model have no symbolic dim %q", name)

@@ -141,8 +141,8 @@ func TestProblems(t *testing.T) {
 		ids   string
 		text  string
 	}{
-		{"unsupported operator", x(17).node("n: y = SplitToSequence(x)"), "unsupported-op",
-			`node "n" (SplitToSequence, opset 17, float32)`},
+		{"unsupported operator", x(17).node("n: y = ImageDecoder(x)"), "unsupported-op",
+			`node "n" (ImageDecoder, opset 17, float32)`},
 		{"made-up operator", x(17).node("y = Relux(x)"), "unsupported-op", `node "#0" (Relux, opset 17`},
 		{"microsoft", x(17).node("y = com.microsoft::BeamSearch(x)"), "unsupported-op", "without optimising"},
 		{"ml", x(17).node("y = ai.onnx.ml::CategoryMapper(x)"), "unsupported-op", "classical"},
@@ -182,7 +182,7 @@ func TestProblems(t *testing.T) {
 		{"absurd rank", newModel(17).in("x float32[" + strings.Repeat("n,", 99) + "n]").out("y").node("y = Relu(x)"),
 			"bad-type", "rank is 100"},
 		{"no type", newModel(17).in("x").out("y").node("y = Relu(x)"), "bad-type", "missing"},
-		{"sequence", sequence, "unsupported-dtype", "sequence"},
+		{"sequence", sequence, "unbound-dim unsupported-dtype", "how many tensors"},
 		{"float8", fp8, "bad-type", "float8e4m3fn"},
 		{"rank", newModel(17).in("x float32[2]", "w float32[2,2,3]").out("y").node("c: y = Conv(x,w)"), "bad-rank",
 			`node "c" (Conv, opset 17)`},
@@ -206,7 +206,7 @@ func TestProblems(t *testing.T) {
 func TestAllProblems(t *testing.T) {
 	m := newModel(17).in("x float32[2,3]", "i int64[2]").out("y", "gone").
 		init(&onnxpb.TensorProto{Name: proto.String("w"), DataType: proto.Int32(1), Dims: []int64{5}}).
-		node("a: t = SplitToSequence(x)").
+		node("a: t = ImageDecoder(x)").
 		node("b: u = Add(t,nowhere)").
 		node("c: v = Exp(i)").
 		node("d: s = Mul(v,w)").

@@ -45,13 +45,17 @@ func (s *scope) node(pb *onnxpb.NodeProto, index int) {
 		s.call(p, f, pb)
 		return
 	}
+	if s.onLists(pb) {
+		s.controlLists(p, pb)
+		return
+	}
 	s.operator(p, pb)
 }
 
 // withinBudget adds cost to what inlined functions have added to the graph, and reports whether the sum is within
 // maxInlined. Nodes outside of functions are free: the file contains each of them.
 func (s *scope) withinBudget(p *place, cost int) bool {
-	if len(s.im.calls) == 0 {
+	if len(s.im.calls) == 0 && s.im.copies == 0 {
 		return true
 	}
 	s.im.inlined += cost
@@ -84,7 +88,7 @@ func (s *scope) operator(p *place, pb *onnxpb.NodeProto) {
 	}
 	n := &ir.Node{Op: p.op, Domain: p.domain, Name: p.name, Inputs: inputs, Outputs: outputs, Attrs: attrs,
 		Origins: p.origin()}
-	if !s.supported(p, n) || !attrsOK || !s.takesStrings(p, n) {
+	if !s.supported(p, n) || !attrsOK || !s.takesLists(p, n) || !s.takesStrings(p, n) {
 		s.refuse(outputs)
 		return
 	}
@@ -245,11 +249,17 @@ func (b *builder) infer() {
 	if b.outer != nil {
 		b.outer.infer()
 	}
-	g := &ir.Graph{Nodes: b.g.Nodes[b.inferred:]}
+	nodes := b.g.Nodes[b.inferred:]
 	b.inferred = len(b.g.Nodes)
-	if len(g.Nodes) == 0 {
+	inferNodes(nodes)
+}
+
+// inferNodes infers the types of nodes from those of the values that they read.
+func inferNodes(nodes []*ir.Node) {
+	if len(nodes) == 0 {
 		return
 	}
+	g := &ir.Graph{Nodes: nodes}
 	for _, v := range ir.Captured(g) {
 		if v.Const != nil {
 			g.Consts = append(g.Consts, v)

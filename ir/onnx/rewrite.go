@@ -33,6 +33,7 @@ var rules = []rule{
 	{"CausalConvWithState", 27, always, causalConvWithState,
 		"written out as a Conv of the state followed by the sequence"},
 	{"Clip", minOpset, 11, clipBounds, "the bounds were attributes"},
+	{"ConcatFromSequence", 11, always, concatFromSequence, "Concat of the tensors of the sequence"},
 	{"ConvInteger", 10, always, convInteger, "written out as an exact Conv of the numbers less their zero points"},
 	{"DequantizeLinear", 10, always, dequantizeLinear, "written out as its formula"},
 	{"DFT", 17, 20, dftAxis, "the axis was an attribute"},
@@ -43,6 +44,7 @@ var rules = []rule{
 	{"GridSample", 16, 20, gridSampleMode, "the modes were called bilinear and bicubic"},
 	{"GroupNormalization", 18, always, groupNorm, "written out as an InstanceNormalization of the groups"},
 	{"Hardmax", minOpset, always, hardmax, "written out as ArgMax and OneHot"},
+	{"Identity", 14, always, sequenceIdentity, "of a sequence it is the sequence"},
 	{"LSTM", minOpset, always, wideRecurrence, wideRecurrenceWhy},
 	{"LayerNormalization", minOpset, 17, keptAsItIs, "ONNX Runtime's optimiser writes it into models of all opsets"},
 	{"LinearAttention", 27, always, linearAttention, "written out step by step"},
@@ -52,6 +54,9 @@ var rules = []rule{
 	{"MeanVarianceNormalization", 9, always, meanVarianceNorm, "written out as its formula"},
 	{"Multinomial", minOpset, always, seedByName, "a node without a seed gets one that depends on its name"},
 	{"NegativeLogLikelihoodLoss", 12, always, negativeLogLikelihoodLoss, "written out as its formula"},
+	{"Optional", 15, always, optional, "what it holds"},
+	{"OptionalGetElement", 15, always, optionalGetElement, "what the optional value holds"},
+	{"OptionalHasElement", 15, always, optionalHasElement, "a constant"},
 	{"Pad", minOpset, 11, padInputs, "pads and value were attributes"},
 	{"QLinearConv", 10, always, qlinearConv, "written out as ConvInteger, whose result is scaled and quantised"},
 	{"QLinearMatMul", 10, always, qlinearMatMul, "written out as MatMulInteger, whose result is scaled and quantised"},
@@ -81,6 +86,13 @@ var rules = []rule{
 	{"STFT", 17, always, stftSignal, "a signal without an axis for the parts of its numbers gets one"},
 	{"Scan", 8, 9, scan8, "all inputs and outputs had a batch axis"},
 	{"Scatter", 9, 11, rename("ScatterElements"), "ScatterElements, its newer name"},
+	{"SequenceAt", 11, always, sequenceAt, "one of the tensors of the sequence"},
+	{"SequenceConstruct", 11, always, sequenceConstruct, sequenceWhy},
+	{"SequenceEmpty", 11, always, sequenceEmpty, sequenceWhy},
+	{"SequenceErase", 11, always, sequenceErase, sequenceWhy},
+	{"SequenceInsert", 11, always, sequenceInsert, sequenceWhy},
+	{"SequenceLength", 11, always, sequenceLength, "a constant"},
+	{"SequenceMap", 17, always, keptAsItIs, "the body is written out for each tensor (lists_control.go)"},
 	{"SimplifiedLayerNormalization", minOpset, always, rmsNorm, "RMSNormalization, its standard name"},
 	{"Slice", minOpset, 10, sliceInputs, "starts, ends and axes were attributes"},
 	{"Softmax", minOpset, 13, matrixSoftmax, "all axes from axis on counted as one"},
@@ -88,6 +100,7 @@ var rules = []rule{
 		"written out as LogSoftmax and NegativeLogLikelihoodLoss"},
 	{"Split", minOpset, 13, splitInput, "the extents of the pieces were an attribute"},
 	{"Split", minOpset, 18, splitCount, "the number of equal pieces was that of the outputs"},
+	{"SplitToSequence", 11, always, splitToSequence, "a Slice for each tensor of the sequence"},
 	{"Squeeze", minOpset, 13, axesInput, "axes were an attribute"},
 	{"Swish", 24, always, swish, "written out as its formula"},
 	{"TensorScatter", 24, always, tensorScatter, "written out as ScatterElements"},
@@ -96,6 +109,9 @@ var rules = []rule{
 	{"Upsample", minOpset, 9, upsampleScales, "the scales were an attribute"},
 	{"Upsample", minOpset, 10, upsample, "Resize, its newer name, with asymmetric coordinates rounded down"},
 }
+
+// sequenceWhy is why operators that make sequences are in no graph.
+const sequenceWhy = "the tensors of a sequence are known while the model is read"
 
 // previewDomain is ONNX's domain for experimental operators. The importer supports those that have a rule here.
 const previewDomain = "ai.onnx.preview"

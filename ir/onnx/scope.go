@@ -99,12 +99,14 @@ func (im *importer) mainGraph(opsets map[string]int64) *ir.Graph {
 	im.warnOverridable(pb, initialized)
 	s.readHints(pb.ValueInfo, pb.Output)
 	s.initializers(pb)
+	s.inputLists(pb, initialized)
 	for _, in := range inputs {
 		v := &ir.Value{Name: in.name, DType: in.typ.dtype, Shape: in.typ.shape}
 		if in.bad {
 			im.poison(v)
 		}
 		im.texts.values[v] = in.typ.text
+		s.addElement(in.of, v)
 		if in.value != nil && s.define(in.name, v) {
 			s.b.addConst(v, in.value)
 			continue
@@ -170,11 +172,12 @@ func (s *scope) outputs(pb *onnxpb.GraphProto) {
 		}
 		seen[name] = true
 		if s.main {
-			if _, err := typeOf(o.Type); err != nil && typeID(err) == "unsupported-dtype" && !s.im.zipped[v] {
+			if _, err := typeOf(heldType(o.Type)); err != nil && typeID(err) == "unsupported-dtype" && !s.im.zipped[v] &&
+				s.im.lists[v] == nil && !s.im.poisoned[v] {
 				s.im.portf("unsupported-dtype", port, "", "%v", err)
 			}
 		}
-		s.b.g.Outputs = append(s.b.g.Outputs, v)
+		s.output(name, v)
 	}
 	if s.main && len(pb.Output) == 0 {
 		s.im.errorf("no-output", "", "the graph has no outputs")

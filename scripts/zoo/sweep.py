@@ -13,7 +13,8 @@ A line of the list (sweep.txt) is a source, a name, and how the model is made:
                                         ONNX Runtime (ort LEVEL), quantised (quantize MODE), with weights of few bits
                                         (nbits BITS), or converted to float16 (half)
 
-EXPORTER is dynamo or script. What an exporter cannot export is no row of the table, but is counted under it.
+EXPORTER is dynamo or script. What an exporter cannot export, and models of tools that ONNX Runtime refuses, are no rows
+of the table, but are listed under it.
 Needs Python with torch, torchvision, timm, transformers, scikit-learn, skl2onnx, onnx, onnxruntime, onnxscript and
 onnxconverter-common.
 """
@@ -56,6 +57,7 @@ def make(source, name, how, folder):
         base, flags = make(*sweep_models.source_of(how[0]), folder)
         done = folder / "tool.onnx"
         sweep_tools.TOOLS[name](base, done, how[1:])
+        zoo.session(done, False)  # some give models that ONNX Runtime refuses
         return done, flags + sweep_tools.flags(name, how[1:])
     if source == "sklearn":
         return path, sweep_sklearn.write(name, path, how)
@@ -63,7 +65,6 @@ def make(source, name, how, folder):
     model, inputs = sweep_models.build(source, name)
     export(model, inputs, exporter, path)
     return path, []
-
 
 
 

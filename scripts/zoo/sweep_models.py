@@ -5,9 +5,12 @@ import inspect
 import torch
 
 
-# Inputs of models that do not take an image of 224 by 224.
+# Inputs of torchvision's models that do not take an image of 224 by 224, or are slow with one.
 SIZES = {"inception_v3": (3, 299, 299), "mc3_18": (3, 8, 64, 64), "r3d_18": (3, 8, 64, 64), "r2plus1d_18": (3, 8, 64, 64),
-         "s3d": (3, 14, 224, 224), "mvit_v1_b": (3, 16, 224, 224), "swin3d_t": (3, 8, 64, 64)}
+         "s3d": (3, 14, 224, 224), "mvit_v1_b": (3, 16, 224, 224), "swin3d_t": (3, 8, 64, 64),
+         "fcn_resnet50": (3, 128, 128), "deeplabv3_mobilenet_v3_large": (3, 128, 128),
+         "lraspp_mobilenet_v3_large": (3, 128, 128), "wide_resnet50_2": (3, 128, 128), "resnext50_32x4d": (3, 128, 128)}
+LARGEST = 128  # the image of a model of timm that takes images of any size
 
 
 class Positional(torch.nn.Module):
@@ -57,7 +60,7 @@ def build(source, name):
         import timm
 
         model = timm.create_model(name)
-        size = model.default_cfg["input_size"]
+        size = image_size(model.default_cfg)
     else:
         import torchvision
 
@@ -69,6 +72,15 @@ def build(source, name):
         model = torchvision.models.get_model(name, **options)
         size = SIZES.get(name, (3, 224, 224))
     return vary(model), {"image": torch.randn(1, *size)}
+
+
+def image_size(config):
+    """A model of timm that takes images of any size gets a small one: its operators are the same."""
+    channels, *own = config["input_size"]
+    if config.get("fixed_input_size"):
+        return channels, *own
+    least = (config.get("min_input_size") or (channels, LARGEST, LARGEST))[1:]
+    return channels, *map(min, own, least)
 
 
 def source_of(name):
