@@ -24,38 +24,133 @@ func (u *unrolling) loop() bool {
 			keep, alive = true, cond
 		}
 	}
-	carried := slices.Clone(u.n.Inputs[min(2, len(u.n.Inputs)):])
-	if slices.Contains(carried, nil) {
+	at := turns{alive: alive, keep: keep, carried: slices.Clone(u.n.Inputs[min(2, len(u.n.Inputs)):])}
+	if slices.Contains(at.carried, nil) {
 		return false
 	}
-	u.scans = make([][]*ir.Value, len(u.body.Outputs)-1-len(carried))
-	for i := int64(0); keep && (trips < 0 || i < trips); i++ {
-		if m := u.n.Input(0); m != nil && m.Const == nil {
-			number := u.scalar(ir.FromSlice(ir.Int64, []int64{i}))
-			alive = u.both(alive, u.op("Less", nil, number, u.op("Reshape", nil, m, u.list())))
+	u.scans = make([][]*ir.Value, len(u.body.Outputs)-1-len(at.carried))
+	for i := int64(0); at.keep && (trips < 0 || i < trips); i++ {
+		if at.alive == nil && !u.countsTurns() {
+			at, ok = u.turn(at, i)
+		} else if ok = trips >= 0 && u.mayEnd(at.carried); ok {
+			at, ok = u.perhaps(at, i, trips)
+			i = trips
 		}
-		in := []*ir.Value{u.scalar(ir.FromSlice(ir.Int64, []int64{i})), u.scalar(ir.FromSlice(ir.Bool, []bool{true}))}
-		outs, ok := u.run(append(in, carried...))
 		if !ok {
 			return false
 		}
-		next := outs[1 : 1+len(carried)]
-		if alive != nil {
-			if trips < 0 || !u.mayEnd(carried) {
-				return false
-			}
-			for k, v := range next {
-				next[k] = u.selected(alive, v, carried[k])
-			}
-		}
-		carried = next
-		if keep, ok = uniformBool(outs[0]); !ok {
-			keep, alive = true, u.both(alive, outs[0])
-		}
-		u.pushScans(outs[1+len(carried):])
 	}
-	u.final = carried
-	return u.stackScans(1+len(carried), nil, nil)
+	u.final = at.carried
+	return u.stackScans(1+len(at.carried), nil, nil)
+}
+
+// turns is what iterations leave: the carried values, and whether another one follows.
+type turns struct {
+	carried []*ir.Value
+	alive   *ir.Value // nil if keep says it
+	keep    bool
+}
+
+// turn writes out iteration i, which is one of the loop's.
+func (u *unrolling) turn(at turns, i int64) (turns, bool) {
+	in := []*ir.Value{u.scalar(ir.FromSlice(ir.Int64, []int64{i})), u.scalar(ir.FromSlice(ir.Bool, []bool{true}))}
+	outs, ok := u.run(append(in, at.carried...))
+	if !ok {
+		return at, false
+	}
+	next := turns{carried: outs[1 : 1+len(at.carried)]}
+	if next.keep, ok = uniformBool(outs[0]); !ok {
+		next.keep, next.alive = true, outs[0]
+	}
+	u.pushScans(outs[1+len(at.carried):])
+	return next, true
+}
+
+// perhaps writes out iterations i to end-1 behind those that have left at, if there are any: all of them are one branch,
+// which is taken if the loop has not ended.
+func (u *unrolling) perhaps(at turns, i, end int64) (turns, bool) {
+	begins := u.begins(at.alive, i)
+	if begins == nil {
+		return u.block(at, i, end)
+	}
+	next, ok := u.block(at, i, end)
+	if !ok {
+		return at, false
+	}
+	out := turns{carried: make([]*ir.Value, len(at.carried)), keep: next.keep}
+	for k, v := range next.carried {
+		out.carried[k] = u.selected(begins, v, at.carried[k])
+	}
+	switch {
+	case next.alive != nil && end-i == 1 && u.size < fewNodes:
+		out.alive = u.truth("And", begins, u.single(next.alive))
+	case next.alive != nil:
+		out.alive = u.selected(begins, u.single(next.alive), begins)
+	case at.alive != nil:
+		out.alive = begins
+	}
+	return out, true
+}
+
+// block writes out iterations i to end-1, of which the first is one of the loop's. Those behind it are decided in groups,
+// and groups of groups in the same way, so a loop that ends early costs few tests, however long it may be.
+func (u *unrolling) block(at turns, i, end int64) (turns, bool) {
+	if end-i == 1 {
+		return u.turn(at, i)
+	}
+	group := int64(1)
+	for (end-i-1)/turnsOfGroup >= group {
+		group *= turnsOfGroup
+	}
+	at, ok := u.block(at, i, i+group)
+	for i += group; ok && at.keep && i < end; i += group {
+		at, ok = u.perhaps(at, i, i+min(group, end-i))
+	}
+	return at, ok
+}
+
+const (
+	turnsOfGroup = 8
+	// A condition that one step joins to those before it is there sooner than one that is selected, but then what it is
+	// computed from is needed in all iterations of the group. In a body of few nodes that matters less.
+	fewNodes = 16
+)
+
+// begins is the condition under which iteration i is one of the loop's, if those before it have left alive; nil if it is.
+func (u *unrolling) begins(alive *ir.Value, i int64) *ir.Value {
+	if alive != nil {
+		alive = u.single(alive)
+	}
+	if !u.countsTurns() {
+		return alive
+	}
+	number := u.scalar(ir.FromSlice(ir.Int64, []int64{i}))
+	less := u.truth("Less", number, u.op("Reshape", nil, u.n.Inputs[0], u.list()))
+	if alive == nil {
+		return less
+	}
+	return u.truth("And", alive, less)
+}
+
+// countsTurns reports whether the loop runs as often as a value says that is computed.
+func (u *unrolling) countsTurns() bool {
+	m := u.n.Input(0)
+	return m != nil && m.Const == nil
+}
+
+// single is a condition without dims.
+func (u *unrolling) single(condition *ir.Value) *ir.Value {
+	if condition.Shape != nil && len(condition.Shape) == 0 {
+		return condition
+	}
+	return u.truth("Reshape", condition, u.list())
+}
+
+// truth adds a node that computes one bool.
+func (u *unrolling) truth(op string, in ...*ir.Value) *ir.Value {
+	out := u.op(op, nil, in...)
+	out.DType, out.Shape = ir.Bool, ir.Dims()
+	return out
 }
 
 // mayEnd reports whether the loop can have iterations that change nothing: none of its results grows, and carried values
@@ -68,14 +163,6 @@ func (u *unrolling) mayEnd(carried []*ir.Value) bool {
 	}
 	first := u.n.Inputs[2:]
 	return slices.EqualFunc(first, u.body.Outputs[1:1+len(first)], selectable)
-}
-
-// both is the conjunction of two conditions, of which the first may be absent.
-func (u *unrolling) both(a, b *ir.Value) *ir.Value {
-	if a == nil {
-		return b
-	}
-	return u.op("And", nil, a, b)
 }
 
 // selected is x if the condition holds, otherwise y.

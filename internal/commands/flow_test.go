@@ -14,7 +14,7 @@ const flowText = `graph "flow" (%x: float32[8,16], %t: float32[], %w: float32[16
   %zero = const int64[1] {0}
   %limit = const float32[] {0.5}
   %three = const int64[] {3}
-  %six = const int64[] {6}
+  %twelve = const int64[] {12}
   %none = const int64[0] {}
   %one = const int64[1] {1}
   %column = Slice(%x, %zero, %one, %one)
@@ -55,7 +55,7 @@ const flowText = `graph "flow" (%x: float32[8,16], %t: float32[], %w: float32[16
       return %e
     }}
   %often = Min(%number, %three)
-  %last: invalid?, %steps = Loop(%six, %more, %x, %zero) {body = graph "body" (%i: int64[], %on: bool[], %v: float32[8,16],
+  %last: invalid?, %steps = Loop(%twelve, %more, %x, %zero) {body = graph "body" (%i: int64[], %on: bool[], %v: float32[8,16],
       %before: int64[1]) {
       %u: float32[8,16] = MatMul(%v, %w)
       %g: float32[8,16] = Tanh(%u)
