@@ -31,7 +31,9 @@ func TestExtentsOfLargeBuffers(t *testing.T) {
 	if got := check(1); !strings.Contains(got, "which 32 bits do not hold") {
 		t.Errorf("one coordinate of 2³³ values: %q", got)
 	}
-	for address, want := range map[int64]bool{0: true, 5<<30 + 7: true, elems - 1: false} {
+	for address, want := range map[int64]bool{
+		0: true, 5<<30 + 7: true, 6<<30 - 1: true, 6 << 30: false, elems - 1: false,
+	} {
 		box := roperator.Box{N: 2}
 		box.Hi[0], box.Hi[1] = 6, 1<<30
 		b.Canon = []int64{1 << 30, 1}

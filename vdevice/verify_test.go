@@ -196,6 +196,31 @@ func TestTaggedEdgesOrderNoMemory(t *testing.T) {
 	}
 }
 
+// TestWriteAfterRead: what overwrites a buffer waits for those that read what it had, not only for those that wrote it.
+func TestWriteAfterRead(t *testing.T) {
+	m := vdevicetest.New("again")
+	state, out := m.Buffer(roperator.Arena, 4), m.Buffer(roperator.Output, 4)
+	whole := func(b roperator.View) []roperator.Access { return []roperator.Access{vdevicetest.Whole(b)} }
+	m.Op(m.Candidate(1, 1, nil, whole(state)))
+	m.Op(m.Candidate(1, 1, whole(state), whole(out)))
+	m.Op(m.Candidate(1, 1, nil, whole(state)))
+	for _, c := range []struct {
+		waitsFor int32 // of the two steps of the other vEU
+		want     string
+	}{{0, "write-after-read"}, {1, ""}} {
+		p := &Program{Spec: testSpec(t, 2), Waves: 3, Pick: make([]int, 3), Ops: m.G.Ops, Steps: [][]Step{
+			{{Task: Task{Op: 0}}, {Task: Task{Op: 1}, Wave: 1}},
+			{{Task: Task{Op: 2}, Wave: 2}},
+		}}
+		p.Steps[1][0].SetIn(EdgeFlag, flags(At{0, c.waitsFor})...)
+		resignal(p)
+		err := verifyProgram(p, m.G)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("waiting for step %d: %v, want %q", c.waitsFor, err, c.want)
+		}
+	}
+}
+
 // firstWait is the first step that another waits for.
 func firstWait(p *Program) At {
 	for _, steps := range p.Steps {

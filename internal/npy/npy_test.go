@@ -1,6 +1,7 @@
 package npy
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/base64"
 	"errors"
@@ -239,5 +240,34 @@ func TestLongHeader(t *testing.T) {
 	data = append(append(data, text...), make([]byte, 8)...)
 	if _, err := Parse(data); err == nil || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A member that is not what the archive says of it is refused: a changed byte, and more bytes than deflate can make.
+func TestDamagedMembers(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteZip(&b, []Member{{"x", zeros("float32", 64)}}); err != nil {
+		t.Fatal(err)
+	}
+	data := b.Bytes()
+	data[bytes.Index(data, make([]byte, 128))+64] ^= 1
+	if _, err := ParseZip(data); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("a changed byte: %v", err)
+	}
+	b.Reset()
+	z := zip.NewWriter(&b)
+	w, err := z.CreateRaw(&zip.FileHeader{Name: "x.npy", Method: zip.Deflate, CompressedSize64: 3,
+		UncompressedSize64: (3+16)*maxDeflate + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte{1, 2, 3}); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ParseZip(b.Bytes()); err == nil || !strings.Contains(err.Error(), "impossible size") {
+		t.Errorf("an impossible size: %v", err)
 	}
 }
