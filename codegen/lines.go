@@ -18,23 +18,52 @@ type tree struct {
 	items    []tree
 }
 
-func (t *tree) flat() string {
+// width is how many characters the tree has on one line.
+func (t *tree) width() int {
+	n := utf8.RuneCountInString(t.head) + max(0, len(t.literals)-1)
+	for _, text := range t.literals {
+		n += utf8.RuneCountInString(text)
+	}
 	if !t.list {
-		return t.head + strings.Join(t.literals, " ")
+		return n
 	}
-	parts := make([]string, len(t.items))
+	n += len("{}") + len(", ")*max(0, len(t.items)-1)
 	for i := range t.items {
-		parts[i] = t.items[i].flat()
+		n += t.items[i].width()
 	}
-	return t.head + "{" + strings.Join(parts, ", ") + "}"
+	return n
+}
+
+// flat writes the tree on one line.
+func (t *tree) flat(b *strings.Builder) {
+	b.WriteString(t.head)
+	for i, text := range t.literals {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(text)
+	}
+	if !t.list {
+		return
+	}
+	b.WriteByte('{')
+	for i := range t.items {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		t.items[i].flat(b)
+	}
+	b.WriteByte('}')
 }
 
 // text spells the tree. Its first line starts after indent characters; what does not fit there goes on below, behind
 // the brace that it belongs to.
 func (t *tree) text(indent int) string {
 	const closing = 4 // braces and a comma behind
-	if flat := t.flat(); indent+utf8.RuneCountInString(flat)+closing <= lineWidth {
-		return flat
+	if indent+t.width()+closing <= lineWidth {
+		var b strings.Builder
+		t.flat(&b)
+		return b.String()
 	}
 	inner := indent + utf8.RuneCountInString(t.head)
 	if !t.list {
@@ -55,12 +84,13 @@ func wrap(parts []string, indent int) string {
 	var b strings.Builder
 	col := indent
 	for i, p := range parts {
+		comma := ""
 		if i < len(parts)-1 {
-			p += ","
+			comma = ","
 		}
 		first, _, several := strings.Cut(p, "\n")
 		if i > 0 {
-			if several || col+1+utf8.RuneCountInString(first)+closing > lineWidth {
+			if several || col+1+utf8.RuneCountInString(first)+len(comma)+closing > lineWidth {
 				b.WriteString("\n" + strings.Repeat(" ", indent))
 				col = indent
 			} else {
@@ -69,11 +99,11 @@ func wrap(parts []string, indent int) string {
 			}
 		}
 		b.WriteString(p)
+		b.WriteString(comma)
 		if at := strings.LastIndexByte(p, '\n'); at >= 0 {
-			col = utf8.RuneCountInString(p[at+1:])
-		} else {
-			col += utf8.RuneCountInString(p)
+			col, p = 0, p[at+1:]
 		}
+		col += utf8.RuneCountInString(p) + len(comma)
 	}
 	return b.String()
 }

@@ -123,10 +123,24 @@ func widen(t *ir.Tensor) *ir.Tensor { return convert(t, ir.Float64) }
 func narrow(t *ir.Tensor, d ir.DType) *ir.Tensor { return convert(t, d) }
 
 func convert(t *ir.Tensor, d ir.DType) *ir.Tensor {
-	if t.DType == d {
+	switch {
+	case t.DType == d:
 		return t
+	case t.DType == ir.Float32 && d == ir.Float64: // what merging the constants of a long chain mostly does
+		return ir.FromSlice(d, converted[float32, float64](t), t.Dims...)
+	case t.DType == ir.Float64 && d == ir.Float32:
+		return ir.FromSlice(d, converted[float64, float32](t), t.Dims...)
 	}
 	return compute("Cast", ir.Attrs{"to": ir.IntAttr(d.ONNX())}, t)
+}
+
+func converted[From, To float32 | float64](t *ir.Tensor) []To {
+	from := ir.Slice[From](t)
+	to := make([]To, len(from))
+	for i, x := range from {
+		to[i] = To(x)
+	}
+	return to
 }
 
 // reshaped is t with other dims, whose product must be the same. Both share their elements.

@@ -39,12 +39,11 @@ func (c *Context) usesIn(g *ir.Graph) map[*ir.Value][]ir.Use {
 
 // useCounts are the numbers of uses. Whoever changes them changes the model, and calls forget.
 func (c *Context) useCounts(g *ir.Graph) map[*ir.Value]int {
-	uses := c.usesIn(g)
+	if g == c.Root {
+		c.forget()
+	}
 	if c.counts == nil {
-		c.counts = map[*ir.Value]int{}
-		for v, list := range uses {
-			c.counts[v] = len(list)
-		}
+		c.counts = ir.UseCounts(c.Root)
 	}
 	return c.counts
 }

@@ -32,6 +32,24 @@ func Uses(g *Graph) map[*Value][]Use {
 	return uses
 }
 
+// UseCounts is the number of uses of each value that Uses lists, without the lists: passes ask for it again and again.
+func UseCounts(g *Graph) map[*Value]int {
+	counts := make(map[*Value]int, len(g.Nodes)+len(g.Inputs))
+	EachGraph(g, func(g *Graph) {
+		for _, n := range g.Nodes {
+			for _, v := range n.Inputs {
+				if v != nil {
+					counts[v]++
+				}
+			}
+		}
+		for _, v := range g.Outputs {
+			counts[v]++
+		}
+	})
+	return counts
+}
+
 // EachGraph calls f for g and then for every graph nested in it, in the order of nodes and attribute names.
 func EachGraph(g *Graph, f func(*Graph)) {
 	f(g)

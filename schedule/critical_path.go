@@ -18,7 +18,8 @@ import (
 // So the plan is never slower than those by the model.
 func (p *planner) criticalPath() *vdevice.Plan {
 	inOrder := p.rprogram()
-	return p.fastestOf(append(p.otherOrders(inOrder), inOrder, mixed(1)(p), p.inWaves())...)
+	best, _ := p.fastestOf(append(p.otherOrders(inOrder), inOrder, mixed(1)(p), p.inWaves())...)
+	return best
 }
 
 // otherOrders are the plans in which rTasks are not in the order of the policy's waves: a list schedule, and balanced
@@ -28,7 +29,7 @@ func (p *planner) otherOrders(inOrder *vdevice.Plan) []*vdevice.Plan {
 	q := *p
 	q.waves = p.balanced()
 	q.together = q.ops.together(q.waves)
-	balanced := q.fastestOf(mixed(1)(&q), q.inWaves())
+	balanced, _ := q.fastestOf(mixed(1)(&q), q.inWaves())
 	out := []*vdevice.Plan{balanced}
 	if !p.ops.conditional() && p.time(inOrder) < worthOrdering*p.time(balanced) {
 		out = append(out, p.listed(inOrder.Pick))

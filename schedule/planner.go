@@ -147,19 +147,23 @@ func (p *planner) tryClusters(size int) *vdevice.Plan {
 	return nil
 }
 
-func (p *planner) inWaves() *vdevice.Plan { return crowded(1)(p) }
+func (p *planner) inWaves() *vdevice.Plan { return p.inCrowdedWaves(1) }
 
-// crowded has launches with up to so many thread blocks on each multiprocessor, where they hide each other's latencies.
-// If that is nowhere better, it is the plan with one block.
+// inCrowdedWaves has launches with up to so many thread blocks on each multiprocessor, where they hide each other's
+// latencies. It need not be crowded anywhere.
+func (p *planner) inCrowdedWaves(blocks int) *vdevice.Plan {
+	s := p.scheduler(false)
+	s.spec = s.spec.Crowd(blocks)
+	return s.segments(s.single(p.waves, vdevice.Waves))
+}
+
+// crowded is inCrowdedWaves, or, if that is nowhere better, the plan with one block.
 func crowded(blocks int) func(*planner) *vdevice.Plan {
 	return func(p *planner) *vdevice.Plan {
-		s := p.scheduler(false)
-		s.spec = s.spec.Crowd(blocks)
-		plan := s.segments(s.single(p.waves, vdevice.Waves))
-		if blocks > 1 && !plan.Crowded() {
-			return p.inWaves()
+		if plan := p.inCrowdedWaves(blocks); plan.Crowded() {
+			return plan
 		}
-		return plan
+		return p.inWaves()
 	}
 }
 
@@ -259,8 +263,13 @@ const clearly = 0.95
 // best is the plan that the model prefers: of the plans that differ only in how the waves are launched the fastest, and
 // another plan if it is clearly faster than that.
 func (p *planner) best() *vdevice.Plan {
-	inOrder := p.rprogram()
-	best := p.fastestOf(mixed(1)(p), p.launchesOfWaves(), inOrder)
+	joined := mixed(1)(p)
+	inOrder, toCompare := joined, []*vdevice.Plan{joined, p.launchesOfWaves()}
+	if !inOneRProgram(joined) {
+		inOrder = p.rprogram()
+		toCompare = append(toCompare, inOrder)
+	}
+	best, least := p.fastestOf(toCompare...)
 	others := []*vdevice.Plan{p.graph()}
 	if len(p.g.Ops) <= mostOnStreams {
 		others = []*vdevice.Plan{p.parallel(), p.graph()}
@@ -273,22 +282,28 @@ func (p *planner) best() *vdevice.Plan {
 	if p.branches() && len(p.g.Ops) <= mostOnStreams {
 		others = append(others, p.otherOrders(inOrder)...)
 	}
-	if other := p.fastestOf(others...); p.time(other) < clearly*p.time(best) {
+	if other, t := p.fastestOf(others...); t < clearly*least {
 		return other
 	}
 	return best
+}
+
+// inOneRProgram reports whether Algorithm 1 has joined all waves. The plan is that of rprogram then.
+func inOneRProgram(plan *vdevice.Plan) bool {
+	return len(plan.Segments) == 1 && plan.Segments[0].Kind == vdevice.RProgram
 }
 
 // launchesOfWaves is the plan in waves with one or with two blocks on a multiprocessor. Without streamed weights it is the
 // former: one kernel is better then, in which only one block fits a multiprocessor. Several of them made EfficientNet 9 %
 // and ConvNeXt 4 % slower.
 func (p *planner) launchesOfWaves() *vdevice.Plan {
-	one, two := p.inWaves(), crowded(2)(p)
-	if !two.Streams() {
+	one, two := p.inWaves(), p.inCrowdedWaves(2)
+	if !two.Crowded() || !two.Streams() {
 		return one
 	}
 	if !manyTasks(one) {
-		return p.fastestOf(one, two)
+		best, _ := p.fastestOf(one, two)
+		return best
 	}
 	if Time(two, p.prediction) < Time(one, p.prediction) {
 		return two
@@ -305,15 +320,15 @@ func manyTasks(plan *vdevice.Plan) bool {
 	return s.RTasks > twice*s.Launches*plan.Spec.VEUs()
 }
 
-// fastestOf is the plan that takes the least time by the model, the first one of equals.
-func (p *planner) fastestOf(plans ...*vdevice.Plan) *vdevice.Plan {
-	best, least := plans[0], p.time(plans[0])
+// fastestOf is the plan that takes the least time by the model, the first one of equals, and that time.
+func (p *planner) fastestOf(plans ...*vdevice.Plan) (best *vdevice.Plan, least float64) {
+	best, least = plans[0], p.time(plans[0])
 	for _, plan := range plans[1:] {
 		if t := p.time(plan); t < least {
 			best, least = plan, t
 		}
 	}
-	return best
+	return best, least
 }
 
 // branches reports that some wave has several rOperators, so that an order of rTasks other than that of waves may be

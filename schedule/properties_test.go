@@ -48,6 +48,27 @@ func checkBounds(t *testing.T, g *roperator.Graph, spec *device.Spec, o Options)
 	}
 }
 
+// Where Algorithm 1 joins all waves, its plan is the rProgram of these waves: auto makes only one of the two.
+func TestJoinedWavesAreTheRProgram(t *testing.T) {
+	spec := deviceOf(t, "h200")
+	joined := 0
+	for seed := range uint64(20) {
+		g := vdevicetest.Random(seed, 12)
+		plan := mustSchedule(t, g, spec, Options{Plan: "mixed-4"})
+		if !inOneRProgram(plan) {
+			continue
+		}
+		joined++
+		if other := mustSchedule(t, g, spec, Options{Plan: PlanRProgram}); string(vdevice.FormatPlan(plan)) !=
+			string(vdevice.FormatPlan(other)) {
+			t.Errorf("seed %d: the plans differ:\n%s\n%s", seed, vdevice.FormatPlan(plan), vdevice.FormatPlan(other))
+		}
+	}
+	if joined < 5 {
+		t.Errorf("only %d graphs were joined", joined)
+	}
+}
+
 // The plan critical-path is never slower in simulation than Algorithm 1, than the rProgram of its waves, and than the
 // same for other policies.
 func TestCriticalPathIsNoSlower(t *testing.T) {

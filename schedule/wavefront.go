@@ -115,13 +115,19 @@ func (s *scheduler) single(waves [][]int32, kind vdevice.SegmentKind) []*group {
 const worthCrowding = 2
 
 // crowdedWave is scheduleWave with as many blocks on a multiprocessor as are best: those that the device has vEUs there,
-// or as many times more as s.spec allows, in powers of two, where that clearly saves time.
+// or as many times more as s.spec allows, in powers of two, where that clearly saves time. It cannot where each rTask has
+// a vEU of its own already.
 func (s *scheduler) crowdedWave(wave []int32, cur *current, base *placer) *trial {
 	most := max(1, s.spec.Crowded)
+	_, tasks := s.pick(wave, fastest)
 	var best *trial
 	for crowd := 1; crowd <= most; crowd *= 2 {
+		limit := s.spec.VEUs() / most * crowd
+		if best != nil && tasks <= limit/2 {
+			break
+		}
 		b := base.fork()
-		b.limit = s.spec.VEUs() / most * crowd
+		b.limit = limit
 		b.ring = vdevice.UsualRing(s.device.Crowd(crowd), cur.group.kind)
 		t := s.scheduleWave(wave, cur, b)
 		b.drop()

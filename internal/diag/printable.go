@@ -39,6 +39,9 @@ func printable(text, keep string) string {
 // hidden reports whether a character is no glyph and no space: a control, a format character such as the bidirectional
 // ones, a separator of lines, or the replacement that stands for what is no UTF-8.
 func hidden(r rune) bool {
+	if r < 0x7f { // nearly all there is
+		return r < ' '
+	}
 	return r == utf8.RuneError || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) ||
 		unicode.Is(unicode.Zp, r)
 }
