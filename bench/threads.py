@@ -6,8 +6,9 @@ Each thread has a context of its own, and runs inferences on CUDA tensors of PyT
 stream, on a stream of PyTorch, with new tensors and with the same ones, which the library records as a CUDA graph when
 they come again. One more thread multiplies and copies on the legacy default stream all the while. Every 20 s a line says how
 far the threads are, and OUT gets threads.json, so that a run that is cut off leaves what it has shown. It has the memory
-of the process and of the device at each of these times: neither may grow. The exit status is 1 if a call fails, a bit
-differs, or a thread makes no progress for a minute. The checks of tensors in the module are tried first.
+of the process and of the device at each of these times. The exit status is 1 if a call fails, a bit differs, a thread
+makes no progress for a minute, or memory grows; that of the device does not count where BESIDE=1 says that other programs
+use it, too. The checks of tensors in the module are tried first.
 """
 import glob
 import importlib.util
@@ -143,6 +144,20 @@ class Watch:
         return True
 
 
+def growth(memory):
+    """What memory grew by in MB since the second minute. Before that, allocators still gather what they keep."""
+    settled = [row for row in memory if row["second"] >= 60]
+    if len(settled) < 2:
+        return {}
+    return {kind: round(settled[-1][kind] - settled[0][kind], 1) for kind in ("host_mb", "device_mb")}
+
+
+def grew(memory):
+    """Problems with that growth. A leak of 100 bytes an inference is more than the limit after ten minutes."""
+    counted = ("host_mb",) if os.environ.get("BESIDE") == "1" else ("host_mb", "device_mb")
+    return [f"{kind} grew by {by}" for kind, by in growth(memory).items() if kind in counted and by > 64]
+
+
 def main():
     out, seconds, count, folders = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
     made, wrong = made_with(), [f"{os.path.basename(f)}: {w}" for f in folders for w in checks(f)]
@@ -151,11 +166,12 @@ def main():
     watch, beside = Watch(workers), 0
 
     def report(ended):
-        problems = [p for w in workers for p in w.problems] + watch.stuck
+        problems = [p for w in workers for p in w.problems] + watch.stuck + grew(watch.memory)
         runs = {os.path.basename(f): sum(w.runs for w in workers if w.folder == f) for f in folders}
         result = {"schema": "rammerc/threads/v1", **made, "torch": torch.__version__, "threads": count,
                   "seconds": round(time.monotonic() - watch.start, 1), "ended": ended, "inferences": runs,
-                  "default_stream_kernels": beside, "module_checks": wrong, "memory": watch.memory, "problems": problems,
+                  "default_stream_kernels": beside, "module_checks": wrong, "memory": watch.memory,
+                  "growth": growth(watch.memory), "problems": problems,
                   "ok": ended and not wrong and not problems}
         with open(os.path.join(out, "threads.json"), "w") as f:
             json.dump(result, f, indent=1)
