@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"gopkg.in/yaml.v3"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/limits"
 )
@@ -285,9 +286,9 @@ func (a *app) printConfig(cmd *cobra.Command) error {
 			values[f.Name] = flagValue(f)
 		}
 	})
-	section := map[string]any{cmd.Name(): values}
+	section := map[string]map[string]any{cmd.Name(): values}
 	if a.wantsJSON(cmd) {
-		printJSON(a.stdout, map[string]any{"schema": "rammerc/config/v1", "config": section})
+		printJSON(a.stdout, commands.Config{Schema: "rammerc/config/v1", Config: section})
 		return nil
 	}
 	enc := yaml.NewEncoder(a.stdout)

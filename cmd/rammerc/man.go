@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
 )
@@ -27,7 +28,7 @@ func (a *app) manCommand() *cobra.Command {
 			if err != nil {
 				return &diag.Diagnostic{ID: "cannot-write", File: args[0], Message: err.Error()}
 			}
-			a.emit(cmd, map[string]string{"schema": "rammerc/man/v1", "dir": args[0]}, func(io.Writer) {})
+			a.emit(cmd, commands.ManPages{Schema: "rammerc/man/v1", Dir: args[0]}, func(io.Writer) {})
 			return nil
 		},
 	}

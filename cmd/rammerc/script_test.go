@@ -17,15 +17,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rammerc/rammerc/internal/convert"
+	"github.com/rammerc/rammerc/internal/testbuild"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
-// TestMain makes this program act as rammerc in scripts. What it and the tests build for the emulator is not optimised:
-// that takes half the time, and the programs run for less than they are compiled.
+// TestMain makes this program act as rammerc in scripts.
 func TestMain(m *testing.M) {
-	if os.Getenv("CXXFLAGS") == "" {
-		os.Setenv("CXXFLAGS", "-O0")
-	}
+	testbuild.Unoptimised()
 	testscript.Main(m, map[string]func(){"rammerc": main})
 }
 

@@ -36,7 +36,7 @@ type Calibrated struct {
 	Schema       string           `json:"schema"`
 	File         string           `json:"file"`
 	Raw          string           `json:"raw,omitempty"`
-	Spec         *device.Spec     `json:"spec"`
+	Spec         DeviceFigures    `json:"spec"`
 	Device       calibrate.Device `json:"device"`
 	Measurements []Figure         `json:"measurements"`
 }
@@ -92,7 +92,7 @@ func Calibrate(job *driver.Job, o CalibrateOptions) (r *Calibrated, err error) {
 		}
 	}
 	r = &Calibrated{
-		Schema: "rammerc/calibrate/v1", File: o.Out, Raw: o.Raw, Spec: spec, Device: measured.Device,
+		Schema: "rammerc/calibrate/v2", File: o.Out, Raw: o.Raw, Spec: DeviceFigures{spec}, Device: measured.Device,
 		Measurements: []Figure{},
 	}
 	for i := range measured.Measurements {

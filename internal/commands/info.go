@@ -27,18 +27,34 @@ type DeviceRow struct {
 	Plans []string
 }
 
-// MarshalJSON gives the figures the names that they have in device files.
+// MarshalJSON adds the plans to the figures.
 func (r DeviceRow) MarshalJSON() ([]byte, error) {
-	text, err := yaml.Marshal(r.Spec)
+	row, err := DeviceFigures{r.Spec}.fields()
 	if err != nil {
-		return nil, err
-	}
-	row := map[string]any{}
-	if err := yaml.Unmarshal(text, &row); err != nil {
 		return nil, err
 	}
 	row["plans"] = r.Plans
 	return json.Marshal(row)
+}
+
+// DeviceFigures is a device whose figures have the names in JSON that they have in device files.
+type DeviceFigures struct{ *device.Spec }
+
+func (f DeviceFigures) MarshalJSON() ([]byte, error) {
+	row, err := f.fields()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(row)
+}
+
+func (f DeviceFigures) fields() (map[string]any, error) {
+	text, err := yaml.Marshal(f.Spec)
+	if err != nil {
+		return nil, err
+	}
+	row := map[string]any{}
+	return row, yaml.Unmarshal(text, &row)
 }
 
 // Devices lists the known devices.

@@ -11,6 +11,7 @@ import (
 	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/internal/calibrate"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/trace"
@@ -23,11 +24,14 @@ const DeviceForm = "rammerc/device/v1"
 // forms are the forms of JSON that commands print with --json, by the values of their schema fields, with a value of the
 // Go type that is printed; and those of files, of which plans and launch lists have a schema field.
 var forms = map[string]any{
-	"rammerc/bench/v2": BenchResult{}, "rammerc/cache/v1": Cached{}, "rammerc/check/v1": CheckReport{},
+	"rammerc/bench/v2": BenchResult{}, "rammerc/cache/v1": Cached{},
+	"rammerc/calibrate/v2": Calibrated{}, "rammerc/calibrate-raw/v1": rawMeasurements{Result: &calibrate.Result{}},
+	"rammerc/check/v1": CheckReport{}, "rammerc/config/v1": Config{},
 	"rammerc/collect/v1": driver.Collected{}, "rammerc/compile/v1": driver.Compiled{}, "rammerc/convert/v1": ConvertResult{},
 	"rammerc/devices/v2": DeviceList{},
 	"rammerc/error/v1":   ErrorResult{}, "rammerc/fit/v2": FitReport{}, "rammerc/inspect/v1": Inspection{},
-	"rammerc/inspect-library/v1": LibraryInspection{}, "rammerc/ops/v1": OpList{}, "rammerc/profile/v1": Profile{Report: &trace.Report{}},
+	"rammerc/inspect-library/v1": LibraryInspection{}, "rammerc/inspect-plan/v1": LibraryInspection{},
+	"rammerc/man/v1": ManPages{}, "rammerc/ops/v1": OpList{}, "rammerc/profile/v1": Profile{Report: &trace.Report{}},
 	"rammerc/report/v1": ReportResult{}, "rammerc/run/v1": RunResult{}, "rammerc/tune/v1": driver.Tuned{},
 	"rammerc/verify/v1": VerifyResult{}, "rammerc/version/v1": driver.VersionInfo{},
 	abi.LaunchListSchema: abi.LaunchList{}, codegen.PlanSchema: codegen.PlanFile{}, DeviceForm: device.Spec{}, vdevice.TextForm: nil,
@@ -39,6 +43,19 @@ type ErrorResult struct {
 	ExitCode    int                `json:"exit_code"`
 	Error       string             `json:"error"`
 	Diagnostics []*diag.Diagnostic `json:"diagnostics,omitempty"`
+}
+
+// Config is what commands print with --print-config and --json: the flags in force, by their names, as a configuration
+// file has them in a section of the command's name.
+type Config struct {
+	Schema string                    `json:"schema"`
+	Config map[string]map[string]any `json:"config"`
+}
+
+// ManPages is what `rammerc man` prints with --json.
+type ManPages struct {
+	Schema string `json:"schema"`
+	Dir    string `json:"dir"` // where the pages are
 }
 
 // OpList is what `rammerc ops` prints with --json.
@@ -62,18 +79,24 @@ func JSONSchema(form string) (map[string]any, error) {
 	case vdevice.TextForm:
 		s = linesSchema()
 	case DeviceForm:
-		s = describer{tag: "yaml"}.schemaOf(reflect.TypeOf(v), nil)
+		s = deviceSchema()
 		s["description"] = "a device file, which is YAML"
-		cost := s["properties"].(map[string]any)["cost"].(map[string]any)
-		cost["required"] = slices.DeleteFunc(cost["required"].([]string), func(name string) bool {
-			return slices.Contains(device.OptionalCosts(), name)
-		})
 	default:
 		s = describer{tag: "json"}.schemaOf(reflect.TypeOf(v), nil)
 		s["properties"].(map[string]any)["schema"] = map[string]any{"const": form}
 	}
 	s["$schema"], s["$id"] = "https://json-schema.org/draft/2020-12/schema", form
 	return s, nil
+}
+
+// deviceSchema describes a device's figures.
+func deviceSchema() map[string]any {
+	s := describer{tag: "yaml"}.schemaOf(reflect.TypeFor[device.Spec](), nil)
+	cost := s["properties"].(map[string]any)["cost"].(map[string]any)
+	cost["required"] = slices.DeleteFunc(cost["required"].([]string), func(name string) bool {
+		return slices.Contains(device.OptionalCosts(), name)
+	})
+	return s
 }
 
 // linesSchema describes the text form of plans as an array of its lines.
@@ -99,6 +122,13 @@ func (d describer) schemaOf(t reflect.Type, outer []reflect.Type) map[string]any
 	}
 	own := reflect.PointerTo(t)
 	switch {
+	case t == reflect.TypeFor[DeviceFigures]():
+		return deviceSchema()
+	case t == reflect.TypeFor[DeviceRow]():
+		s := deviceSchema()
+		s["properties"].(map[string]any)["plans"] = d.schemaOf(reflect.TypeFor[[]string](), outer)
+		s["required"] = append(s["required"].([]string), "plans")
+		return s
 	case slices.Contains(outer, t), own.Implements(reflect.TypeFor[json.Marshaler]()):
 		return map[string]any{}
 	case own.Implements(reflect.TypeFor[encoding.TextMarshaler]()):

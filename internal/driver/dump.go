@@ -166,8 +166,9 @@ func copyFile(from, to string) error {
 func script(folder string, words []string) string {
 	var b strings.Builder
 	v := Version()
-	fmt.Fprintf(&b, "#!/bin/sh\n# Repeats a command of rammerc %s %s (%s/%s) with all flags that were in force, on copies of its\n"+
-		"# files. RAMMERC names another binary; more flags may follow.\n", v.Version, v.Commit, runtime.GOOS, runtime.GOARCH)
+	about := strings.TrimSpace(v.Version + " " + v.Commit)
+	fmt.Fprintf(&b, "#!/bin/sh\n# Repeats a command of rammerc %s (%s/%s) with all flags that were in force, on copies of its\n"+
+		"# files. RAMMERC names another binary; more flags may follow.\n", about, runtime.GOOS, runtime.GOARCH)
 	for _, name := range []string{"NVCC", "CUDA_HOME", "CXX", "CXXFLAGS", "CUDA_VISIBLE_DEVICES"} {
 		if value := os.Getenv(name); value != "" {
 			fmt.Fprintf(&b, "# It was run with %s=%s\n", name, quoted(diag.Printable(value)))

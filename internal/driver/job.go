@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/outdir"
 	"github.com/rammerc/rammerc/internal/progress"
 )
@@ -18,10 +19,29 @@ type Job struct {
 	progress.UI
 	Folders outdir.Folders
 	dump    string // directory of --dump once it is open
+
+	imports map[[2]string]bool // files that were imported, and what was said of them
 }
 
 // NewJob is a job that shows its progress on f.
 func NewJob(f *os.File) *Job { return &Job{UI: progress.New(f)} }
+
+// imported ends the stage that imported a file, and shows its warnings. A command that needs a model twice, to compile
+// it and as what the result is compared with, says so once.
+func (j *Job) imported(path, detail string, warnings []*diag.Diagnostic, done func(string, ...any)) {
+	quiet, key := j.Quiet, [2]string{path, detail}
+	again := j.imports[key]
+	if j.imports == nil {
+		j.imports = map[[2]string]bool{}
+	}
+	j.imports[key] = true
+	if !again {
+		j.Warn(warnings)
+	}
+	j.Quiet = quiet || again
+	done("%s", detail)
+	j.Quiet = quiet
+}
 
 // InternalError is a panic of a stage: rammerc's own fault, whatever the input.
 type InternalError struct {

@@ -146,9 +146,9 @@ func importModel(job *Job, path string, opt onnx.Options) (*onnx.Model, error) {
 	if err != nil {
 		return m, err
 	}
-	job.Warn(m.Warnings)
-	done("%d nodes, %d constants (%s), opset %s", len(m.Graph.Nodes), len(m.Graph.Consts),
+	detail := fmt.Sprintf("%d nodes, %d constants (%s), opset %s", len(m.Graph.Nodes), len(m.Graph.Consts),
 		progress.Bytes(ConstBytes(m.Graph)), opsets(m))
+	job.imported(path, detail, m.Warnings, done)
 	return m, nil
 }
 
