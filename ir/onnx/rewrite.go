@@ -104,6 +104,7 @@ var rules = []rule{
 	{"Squeeze", minOpset, 13, axesInput, "axes were an attribute"},
 	{"Swish", 24, always, swish, "written out as its formula"},
 	{"TensorScatter", 24, always, tensorScatter, "written out as ScatterElements"},
+	{"TfIdfVectorizer", 9, always, tfIdfVectorizer, "written out as comparisons of all places with all n-grams"},
 	{"TopK", minOpset, 10, topKInput, "k was an attribute"},
 	{"Unsqueeze", minOpset, 13, axesInput, "axes were an attribute"},
 	{"Upsample", minOpset, 9, upsampleScales, "the scales were an attribute"},

@@ -77,6 +77,13 @@ func rewriteCases() []rewriteCase {
 	add("Split equal", one(13, "x float32[2,6]", "y float32; z float32", "y,z = Split(x)", attr("axis", 1)), "Split")
 	add("Split unused", one(13, "x float32[2,6]", "y float32", "y,z, = Split(x)", attr("axis", 1)), "Split")
 	cases[len(cases)-1].noORT = "it crashes on outputs left out"
+	words := tensor("x", list(0, 1, 0, 1, 1, 0, 2, 2, 2, 0, 1, 5, 1, 0), 2, 7)
+	for _, mode := range []string{"TF", "IDF", "TFIDF"} {
+		add("TfIdfVectorizer "+mode, newModel(9).init(words).out("y float32").node("y = TfIdfVectorizer(x)", attr("mode", mode),
+			attr("min_gram_length", 1), attr("max_gram_length", 2), attr("max_skip_count", 1), attr("ngram_counts", list(0, 2)),
+			attr("ngram_indexes", list(1, 0, 4, 2)), attr("pool_int64s", list(0, 1, 0, 1, 2, 2)),
+			attr("weights", []float32{0.5, 2, 3, 0.25})), "")
+	}
 	add("TopK 7", one(7, "x float32[3,5]", "y float32; i int64", "y,i = TopK(x)", attr("k", 2)), "TopK")
 	add("TopK 10", one(10, "x float32[3,5]", "y float32; i int64",
 		"y,i = TopK(x,k)").init(tensor("k", list(2))), "TopK")

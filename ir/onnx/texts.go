@@ -50,7 +50,7 @@ func (x *texts) isText(v *ir.Value) bool {
 var textPorts = map[string][]int{
 	"Gather": {0}, "Reshape": {0}, "Squeeze": {0}, "Unsqueeze": {0}, "Identity": {0}, "Transpose": {0}, "Slice": {0},
 	"Expand": {0}, "Tile": {0}, "Flatten": {0}, "Split": {0}, "Where": {1, 2}, "Concat": nil, "Equal": {}, "Shape": {},
-	"Size": {},
+	"Size": {}, "TfIdfVectorizer": {},
 }
 
 // textRules are the operators of ai.onnx.ml whose rules know strings.

@@ -13,8 +13,8 @@ A line of the list (sweep.txt) is a source, a name, and how the model is made:
                                         ONNX Runtime (ort LEVEL), quantised (quantize MODE), with weights of few bits
                                         (nbits BITS), or converted to float16 (half)
 
-EXPORTER is dynamo or script. What an exporter cannot export, and models of tools that ONNX Runtime refuses, are no rows
-of the table, but are listed under it.
+EXPORTER is dynamo or script. What an exporter cannot export, and models that ONNX Runtime refuses, are no rows of the
+table, but are listed under it.
 Needs Python with torch, torchvision, timm, transformers, scikit-learn, skl2onnx, onnx, onnxruntime, onnxscript and
 onnxconverter-common.
 """
@@ -57,7 +57,6 @@ def make(source, name, how, folder):
         base, flags = make(*sweep_models.source_of(how[0]), folder)
         done = folder / "tool.onnx"
         sweep_tools.TOOLS[name](base, done, how[1:])
-        zoo.session(done, False)  # some give models that ONNX Runtime refuses
         return done, flags + sweep_tools.flags(name, how[1:])
     if source == "sklearn":
         return path, sweep_sklearn.write(name, path, how)
@@ -74,6 +73,7 @@ def examine(source, name, how, args):
     with tempfile.TemporaryDirectory(dir=args.cache) as tmp:
         try:
             path, flags = make(source, name, how, pathlib.Path(tmp))
+            zoo.session(path, False)  # some exporters and tools give models that ONNX Runtime refuses
         except Exception as e:  # the exporter's failure, not ours
             row.update(exported=False, note=f"{type(e).__name__}: {e}".splitlines()[0][:200])
             return row
