@@ -17,6 +17,7 @@ var Ops = slices.Concat(
 	indexedOps,
 	samplingOps,
 	selectionOps,
+	textOps,
 	signalOps,
 	randomOps,
 	recurrentOps,

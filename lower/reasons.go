@@ -11,6 +11,9 @@ type reason struct {
 	bind bool // constants in place of inputs would help
 }
 
+// onStrings is why operators that make new strings have no compiled form.
+const onStrings = "strings are made and read by the evaluator only"
+
 // reasons has the operators about which more can be said than that they have no compiled form.
 var reasons = map[string]reason{
 	"AffineGrid":        {"its size must be constant at compile time", true},
@@ -24,6 +27,10 @@ var reasons = map[string]reason{
 	"NonZero":           {"how many elements it could find does not follow from the model", false},
 	"STFT":              {"its step and length must be constant at compile time, and its matrix have at most 2^26 elements", true},
 	"Scan":              {"its runs have at most 16384 nodes together in compiled form", false},
+	"RegexFullMatch":    {onStrings, false},
+	"StringConcat":      {onStrings, false},
+	"StringNormalizer":  {onStrings, false},
+	"StringSplit":       {onStrings, false},
 	"Unique":            {"how many elements it finds depends on data", false},
 }
 

@@ -36,7 +36,7 @@ func evaluate(c Case) Result {
 			}
 			return failed(c, err)
 		}
-		got, err := eval.Run(m.Graph, set.in, eval.Options{Workers: 1})
+		got, err := eval.Run(m.Graph, set.in, eval.Options{Workers: 1, Strings: set.strings})
 		if err != nil {
 			var bad *eval.NodeError
 			if t.traits.outside != "" && errors.As(err, &bad) {

@@ -118,6 +118,7 @@ var skipReasons = map[string]string{
 // dataSet is the inputs and outputs of one run, by name.
 type dataSet struct {
 	in, want map[string]*ir.Tensor
+	strings  *ir.Strings
 }
 
 // readSet reads a data set for the graph of m, whose inputs and outputs are as the model declares them.
@@ -130,27 +131,22 @@ func (t *test) readSet(dir string, m *onnx.Model) (*dataSet, error) {
 		delete(in, name)
 	}
 	want, err := readTensors(dir, "output", t.outputs)
-	known := slices.Clone(m.Strings)
+	known := ir.NewStrings(m.Strings)
 	for _, set := range []map[string]*ir.Tensor{in, want} {
 		for _, name := range slices.Sorted(maps.Keys(set)) {
 			if set[name].DType == ir.String {
-				set[name] = numbered(set[name], &known)
+				set[name] = numbered(set[name], known)
 			}
 		}
 	}
-	return &dataSet{in, want}, err
+	return &dataSet{in, want, known}, err
 }
 
-// numbered is a tensor of strings as one of their places in a list, to which it adds those that are not in it.
-func numbered(t *ir.Tensor, known *[]string) *ir.Tensor {
+// numbered is a tensor of strings as their numbers.
+func numbered(t *ir.Tensor, known *ir.Strings) *ir.Tensor {
 	out := ir.NewTensor(ir.Int64, t.Dims...)
 	for i, s := range ir.Slice[string](t) {
-		at := slices.Index(*known, s)
-		if at < 0 {
-			at = len(*known)
-			*known = append(*known, s)
-		}
-		ir.Slice[int64](out)[i] = int64(at)
+		ir.Slice[int64](out)[i] = known.Number(s)
 	}
 	return out
 }

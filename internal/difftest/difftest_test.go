@@ -202,7 +202,8 @@ func TestCoverage(t *testing.T) {
 	// such.
 	open := []string{"Extent", "Append", "WriteRows", "Declared", "Require", "RepeatBegin", "RepeatEnd"}
 	for _, op := range ir.Ops {
-		if !rows[op.Name] && op.Kind != ir.KindFused && !(op.Domain == ir.InternalDomain && slices.Contains(open, op.Name)) {
+		// What computes with strings needs their list, and has no compiled form to compare.
+		if !rows[op.Name] && op.Kind != ir.KindFused && !ir.TextOp(op.Name) && !(op.Domain == ir.InternalDomain && slices.Contains(open, op.Name)) {
 			t.Errorf("no row of growers has %s", op.Name)
 		}
 	}

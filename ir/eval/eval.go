@@ -48,6 +48,8 @@ type Options struct {
 	// Rounding emulates engines that round what they multiply or store to fewer digits than float32 has, by node. Nodes
 	// of subgraphs and of Fused bodies are looked up like others.
 	Rounding map[*ir.Node]Rounding
+	// Strings is what the numbers of strings stand for. Operators that make new strings add them to it, and fail without.
+	Strings *ir.Strings
 	// Known are values that have been computed already. A node all of whose outputs are known is not run: so a graph can
 	// be run again from the node on that has changed.
 	Known map[*ir.Value]*ir.Tensor

@@ -165,6 +165,11 @@ var evaluators = map[opKey]opFunc{
 	{"", "EyeLike"}:           eyeLike,
 	{"", "Det"}:               det,
 
+	{"", "StringNormalizer"}: stringNormalizer,
+	{"", "StringConcat"}:     stringConcat,
+	{"", "StringSplit"}:      stringSplit,
+	{"", "RegexFullMatch"}:   regexFullMatch,
+
 	{"", "DFT"}:             dft,
 	{"", "STFT"}:            stft,
 	{"", "HannWindow"}:      windowFunction(hann),

@@ -23,6 +23,9 @@ type list struct {
 	empty bool // an optional value that holds nothing
 }
 
+// sequenceWhy is why operators that make sequences are in no graph.
+const sequenceWhy = "the tensors of a sequence are known while the model is read"
+
 // listOps are the operators whose inputs may be sequences; If and Loop may have them too.
 var listOps = []string{
 	"ConcatFromSequence", "Identity", "Optional", "OptionalGetElement", "OptionalHasElement", "SequenceAt",

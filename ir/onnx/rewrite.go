@@ -111,9 +111,6 @@ var rules = []rule{
 	{"Upsample", minOpset, 10, upsample, "Resize, its newer name, with asymmetric coordinates rounded down"},
 }
 
-// sequenceWhy is why operators that make sequences are in no graph.
-const sequenceWhy = "the tensors of a sequence are known while the model is read"
-
 // previewDomain is ONNX's domain for experimental operators. The importer supports those that have a rule here.
 const previewDomain = "ai.onnx.preview"
 

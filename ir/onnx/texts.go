@@ -10,31 +10,25 @@ import (
 
 // Strings have no arithmetic: models compare them with constants, move them, and give them as labels. So a string is its
 // number in a list, Model.Strings, and a tensor of strings one of int64. Inputs that are strings take such numbers, any
-// other number for a string that is not in the list, and outputs give them. Operators that make new strings, or read
-// numbers out of strings, are refused.
+// other number for a string that is not in the list, and outputs give them. Operators that make new strings run only on
+// the evaluator, which adds these to the list (ir.TextOp). Operators that read numbers out of strings are refused.
 
 // texts knows which tensors and values of a graph are numbers of strings.
 type texts struct {
-	list    []string
-	numbers map[string]int64
+	*ir.Strings
 	tensors map[*ir.Tensor]bool
 	values  map[*ir.Value]bool
 }
 
 func newTexts() *texts {
-	return &texts{numbers: map[string]int64{}, tensors: map[*ir.Tensor]bool{}, values: map[*ir.Value]bool{}}
+	return &texts{Strings: ir.NewStrings(nil), tensors: map[*ir.Tensor]bool{}, values: map[*ir.Value]bool{}}
 }
 
 // numbered is a tensor of strings as one of their numbers.
 func (x *texts) numbered(list []string, dims ...int64) *ir.Tensor {
 	t := ir.NewTensor(ir.Int64, dims...)
 	for i, s := range list {
-		n, ok := x.numbers[s]
-		if !ok {
-			n = int64(len(x.list))
-			x.list, x.numbers[s] = append(x.list, s), n
-		}
-		ir.Slice[int64](t)[i] = n
+		ir.Slice[int64](t)[i] = x.Number(s)
 	}
 	x.tensors[t] = true
 	return t
@@ -50,7 +44,8 @@ func (x *texts) isText(v *ir.Value) bool {
 var textPorts = map[string][]int{
 	"Gather": {0}, "Reshape": {0}, "Squeeze": {0}, "Unsqueeze": {0}, "Identity": {0}, "Transpose": {0}, "Slice": {0},
 	"Expand": {0}, "Tile": {0}, "Flatten": {0}, "Split": {0}, "Where": {1, 2}, "Concat": nil, "Equal": {}, "Shape": {},
-	"Size": {}, "TfIdfVectorizer": {},
+	"Size": {}, "TfIdfVectorizer": {}, "StringNormalizer": {0}, "StringConcat": nil, "StringSplit": {0},
+	"RegexFullMatch": {},
 }
 
 // textRules are the operators of ai.onnx.ml whose rules know strings.
@@ -67,6 +62,9 @@ func (x *texts) follow(n *ir.Node) {
 			for _, out := range n.Outputs {
 				x.values[out] = true
 			}
+			if n.Op == "StringSplit" && len(n.Outputs) > 1 {
+				delete(x.values, n.Outputs[1]) // numbers of parts
+			}
 			return
 		}
 	}
@@ -74,6 +72,9 @@ func (x *texts) follow(n *ir.Node) {
 
 // takesStrings reports an error if a node has an input of strings and its operator cannot take them as numbers.
 func (s *scope) takesStrings(p *place, n *ir.Node) bool {
+	if p.domain == "" && ir.TextOp(n.Op) {
+		return s.needsStrings(p, n)
+	}
 	_, moves := textPorts[n.Op]
 	if moves && p.domain == "" || p.domain == mlDomain && slices.Contains(textRules, n.Op) {
 		return true
@@ -82,6 +83,17 @@ func (s *scope) takesStrings(p *place, n *ir.Node) bool {
 		if s.im.texts.isText(v) {
 			p.report("unsupported-dtype", fmt.Sprintf("input %d", i), "leave out what prepares strings, and give the result",
 				errDType{"string"}.Error())
+			return false
+		}
+	}
+	return true
+}
+
+// needsStrings reports an error if a node that computes with strings has an input of something else.
+func (s *scope) needsStrings(p *place, n *ir.Node) bool {
+	for i, v := range n.Inputs {
+		if !s.im.texts.isText(v) && !s.im.poisoned[v] {
+			p.report("bad-type", fmt.Sprintf("input %d", i), "", "it is not known to be strings, which the operator needs")
 			return false
 		}
 	}
@@ -103,7 +115,7 @@ func (s *scope) checkBody(p *place, g *ir.Graph) bool {
 // namePorts tells which inputs and outputs of the model are numbers of strings.
 func (im *importer) namePorts() {
 	m := im.model
-	m.Strings = im.texts.list
+	m.Strings = im.texts.List()
 	for _, v := range slices.Concat(m.Graph.Inputs, m.Graph.Outputs) {
 		if im.texts.isText(v) && !slices.Contains(m.Texts, v.Name) {
 			m.Texts = append(m.Texts, v.Name)
