@@ -45,6 +45,7 @@ type OutputInfo struct {
 	Mean  *float64  `json:"mean,omitempty"`
 	NaNs  int64     `json:"nans"`
 	Infs  int64     `json:"infinities"`
+	Texts []string  `json:"texts,omitempty"` // the first strings
 	First []float64 `json:"-"`
 }
 
@@ -73,6 +74,9 @@ func Run(job *driver.Job, o RunOptions) (r *RunResult, err error) {
 	r.Program = s.program()
 	done("%s", s.how())
 	for _, p := range s.outputs {
+		if p.Strings != nil {
+			out[p.Name] = p.Texts(out[p.Name])
+		}
 		r.Outputs = append(r.Outputs, describeOutput(p.Name, out[p.Name]))
 	}
 	if o.Out != "" {
@@ -93,6 +97,8 @@ func (o *RunOptions) inputs(ports []engine.Port) (engine.Tensors, error) {
 func describeOutput(name string, t *ir.Tensor) OutputInfo {
 	o := OutputInfo{Name: name, DType: t.DType.String(), Dims: t.Dims}
 	if t.DType == ir.String {
+		texts := ir.Slice[string](t)
+		o.Texts = texts[:min(len(texts), 6)]
 		return o
 	}
 	lo, hi, sum, n := math.Inf(1), math.Inf(-1), 0.0, 0
@@ -138,8 +144,12 @@ func (r *RunResult) Text(w io.Writer) {
 		if o.NaNs+o.Infs > 0 {
 			fmt.Fprintf(w, "  %d NaN, %d infinite", o.NaNs, o.Infs)
 		}
-		fmt.Fprintf(w, "\n  %.6g", o.First)
-		if len(o.First) > 0 && ir.Count(o.Dims) > int64(len(o.First)) {
+		if fmt.Fprintln(w); o.DType == ir.String.String() {
+			fmt.Fprintf(w, "  %q", o.Texts)
+		} else {
+			fmt.Fprintf(w, "  %.6g", o.First)
+		}
+		if first := len(o.First) + len(o.Texts); first > 0 && ir.Count(o.Dims) > int64(first) {
 			fmt.Fprint(w, " …")
 		}
 		fmt.Fprintln(w)

@@ -4,6 +4,7 @@ import (
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/ir"
 )
 
 // ranges is what a library says of its dims; nil if it has none with ranges, and of models.
@@ -60,6 +61,8 @@ func (o *SubjectOptions) model(job *driver.Job) (*subject, error) {
 		return nil, err
 	}
 	s.inputs, s.outputs = o.Ports(m.Graph)
-	s.model = m.Graph
+	s.model, s.strings = m.Graph, ir.NewStrings(m.Strings)
+	engine.WithTexts(s.inputs, m.Texts, s.strings)
+	engine.WithTexts(s.outputs, m.Texts, s.strings)
 	return s, nil
 }

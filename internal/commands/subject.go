@@ -44,7 +44,8 @@ type subject struct {
 	engine  engine.Engine
 	inputs  []engine.Port
 	outputs []engine.Port
-	model   *ir.Graph // as imported; nil for a library directory
+	model   *ir.Graph   // as imported; nil for a library directory
+	strings *ir.Strings // what numbers of strings stand for in it
 	// search is what the model becomes with --generate, and the reference of a library that generates; nil for others.
 	search *engine.Search
 	// precision is how the engine makes products of float32.
@@ -129,7 +130,7 @@ func openSubject(job *driver.Job, o SubjectOptions) (*subject, error) {
 		return nil, err
 	}
 	if o.Engine == engine.Eval {
-		s.engine = &engine.Evaluator{Graph: s.model, File: o.Path, Progress: job.Progress("evaluating")}
+		s.engine = &engine.Evaluator{Graph: s.model, File: o.Path, Progress: job.Progress("evaluating"), Strings: s.strings}
 		if s.search != nil {
 			s.engine = s.search
 		}

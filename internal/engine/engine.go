@@ -53,11 +53,12 @@ type Evaluator struct {
 	Graph    *ir.Graph
 	File     string                // of the model, for errors
 	Progress func(done, total int) // nodes evaluated so far; may be nil
+	Strings  *ir.Strings           // what numbers of strings stand for; may be nil
 }
 
 // Run evaluates the graph. What the evaluator says of its data is a diagnostic.
 func (e *Evaluator) Run(in Tensors) (Tensors, error) {
-	out, err := eval.Run(e.Graph, in, eval.Options{Progress: e.Progress})
+	out, err := eval.Run(e.Graph, in, eval.Options{Progress: e.Progress, Strings: e.Strings})
 	return out, EvalError(err, e.File)
 }
 

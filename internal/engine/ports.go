@@ -24,6 +24,8 @@ type Port struct {
 	Symbols []*runner.Symbol
 	// Domain is where the input's numbers must lie by what the model does with them; nil if nothing is known.
 	Domain *Domain
+	// Strings is what the numbers of a port of strings stand for; nil for other ports.
+	Strings *ir.Strings
 }
 
 // symbol is the symbol of dim d, nil if it has none.
@@ -183,7 +185,7 @@ func (p *Port) Shape() string {
 
 // accepts returns an error that says why a tensor of a type and shape cannot be a value of p, nil if it can.
 func (p *Port) accepts(d ir.DType, dims []int64) error {
-	same := d == p.DType && len(dims) == len(p.Dims)
+	same := (d == p.DType || d == ir.String && p.Strings != nil) && len(dims) == len(p.Dims)
 	for i := 0; same && i < len(p.Dims); i++ {
 		same = p.Dims[i] == AnyExtent || p.Dims[i] == dims[i]
 	}
@@ -267,7 +269,7 @@ func addInput(l *diag.List, in Tensors, ports []Port, name, file string, t *ir.T
 		l.Add(badInput(file, "input "+name, err))
 		return
 	}
-	in[name] = t
+	in[name] = p.numbered(t)
 }
 
 func badInput(file, port string, err error) *diag.Diagnostic {

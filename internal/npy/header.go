@@ -177,6 +177,9 @@ func (p *literal) descr() (kind, binary.ByteOrder) {
 			return k, order
 		}
 	}
+	if k, ok := textKindOf(code); ok {
+		return k, order
+	}
 	p.err = fmt.Errorf("elements of NumPy type %q are not supported", s)
 	return kind{}, nil
 }

@@ -1,7 +1,7 @@
 // Package npy reads and writes NumPy's .npy arrays and .npz archives.
 //
-// It reads arrays of bool, of integers of 8 to 64 bits and of floats of 16 to 64 bits, of either byte order and in C
-// or Fortran order. In memory they are always in C order. NEP 1 and the documentation of numpy.lib.format define the
+// It reads arrays of bool, of integers of 8 to 64 bits, of floats of 16 to 64 bits and of strings, of either byte order
+// and in C or Fortran order. In memory they are always in C order. NEP 1 and the documentation of numpy.lib.format define the
 // format. Files are not trusted: headers are read first, and what they claim must fit the file, the memory that the
 // process may take, and what the caller wants (Accept), before elements are read.
 package npy
@@ -19,7 +19,7 @@ import (
 )
 
 // Array is an n-dimensional array in row-major order. Data is a slice whose element type is that of DType: []float32
-// for "float32" and so on, []bool for "bool", and for "float16" a []uint16 with the bits.
+// for "float32" and so on, []bool for "bool", []string for "string", and for "float16" a []uint16 with the bits.
 type Array struct {
 	DType string
 	Shape []int64 // empty for a scalar
@@ -96,12 +96,21 @@ func read(r io.Reader, size uint64, name string, accept Accept) (*Array, error) 
 	if h.fortran {
 		most *= 2 // there are two copies while the order is changed
 	}
+	if h.kind.name == textKind {
+		if n > maxTexts {
+			return nil, fmt.Errorf("not a NumPy array: %d strings are too many", n)
+		}
+		most += want + uint64(n)*textHead
+	}
 	if err := limits.CheckMemory(fmt.Sprintf("%s%v", h.kind.name, h.shape), int64(most)); err != nil {
 		return nil, err
 	}
 	a := &Array{DType: h.kind.name, Shape: h.shape, Data: h.kind.make(n)}
 	if err := readElements(r, h.order, a.Data); err != nil {
 		return nil, fmt.Errorf("not a NumPy array: %w", err)
+	}
+	if points, ok := a.Data.([]uint32); ok && h.kind.name == textKind {
+		a.Data = textsOf(points, n, h.kind.size/4)
 	}
 	if h.fortran {
 		a.Data = rowMajor(a.Data, a.Shape)
@@ -139,6 +148,9 @@ func count(shape []int64) (int64, error) {
 
 // Write encodes a as a .npy file of version 1.0 in little-endian C order.
 func Write(w io.Writer, a *Array) error {
+	if texts, ok := a.Data.([]string); ok {
+		return writeTexts(w, texts, a.Shape)
+	}
 	k, ok := kindNamed(a.DType)
 	if !ok {
 		return fmt.Errorf("a .npy file cannot hold %s", a.DType)

@@ -79,9 +79,28 @@ func TestOrders(t *testing.T) {
 	}{
 		{big, &Array{"int16", []int64{2}, []int16{0x102, 0x304}}},
 		{fortran, &Array{"uint8", []int64{2, 3}, []uint8{0, 1, 2, 3, 4, 5}}},
+		{raw("{'shape': (2, 2), 'fortran_order': True, 'descr': '>U2'}", 0, 0, 0, 'a', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			0, 0, 0, 'b', 0, 0, 0, 0xe9, 0, 0, 0, 0, 0, 0, 0, 'd'),
+			&Array{"string", []int64{2, 2}, []string{"a", "bé", "", "\x00d"}}},
 	} {
 		if got, err := Parse(c.data); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("got %v, %v, want %v", got, err, c.want)
+		}
+	}
+}
+
+// TestTexts writes strings and reads them again.
+func TestTexts(t *testing.T) {
+	for _, want := range []*Array{
+		{"string", []int64{2, 2}, []string{"", "ä€𝄞", "b", "c d"}}, {"string", []int64{}, []string{""}},
+		{"string", []int64{0}, []string{}},
+	} {
+		var b bytes.Buffer
+		if err := Write(&b, want); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Parse(b.Bytes()); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("got %v, %v, want %v", got, err, want)
 		}
 	}
 }
@@ -100,6 +119,8 @@ func TestMalformed(t *testing.T) {
 		{"record", raw("{'descr': [('a','<f4')], 'fortran_order': False, 'shape': (1,), }"), "records"},
 		{"huge", raw("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904,4), }"), "too large"},
 		{"short", raw("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296,), }", 1, 2), "does not fit"},
+		{"long", raw("{'descr': '<U4294967296', 'fortran_order': False, 'shape': (1,), }"), "not supported"},
+		{"many", raw("{'descr': '<U0', 'fortran_order': False, 'shape': (4294967296,4294967,), }"), "too many"},
 		{"negative", raw("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }"), "extent"},
 		{"unclosed", raw("{'descr': '<f4"), "not closed"},
 		{"key", raw("{'x': 1}"), "unknown key"},

@@ -25,6 +25,8 @@ func rowMajor(data any, shape []int64) any {
 		return reorder(s, shape)
 	case []float64:
 		return reorder(s, shape)
+	case []string:
+		return reorder(s, shape)
 	}
 	panic("BUG: unknown element type")
 }

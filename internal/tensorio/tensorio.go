@@ -159,7 +159,9 @@ func ToArray(t *ir.Tensor) (*npy.Array, error) {
 		return &npy.Array{DType: "int8", Shape: t.Dims, Data: t.Data}, nil
 	case ir.Uint4, ir.Uint2:
 		return &npy.Array{DType: "uint8", Shape: t.Dims, Data: t.Data}, nil
-	case ir.String, ir.Invalid:
+	case ir.String:
+		return &npy.Array{DType: "string", Shape: t.Dims, Data: t.Data}, nil
+	case ir.Invalid:
 		return nil, fmt.Errorf("a .npy file cannot hold elements of type %v", t.DType)
 	}
 	if t.DType.IsNarrowFloat() {
