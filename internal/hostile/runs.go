@@ -129,6 +129,10 @@ func decidedBranches(*Sources) []Case {
 		add(numbered("nested", depth), condition(newGraph().input("x", 4)).node("If", []string{"yes"}, []string{"y"},
 			subgraph("then_branch", branches(depth, "t")), subgraph("else_branch", branches(depth, "e"))).output("y"))
 	}
+	for _, depth := range []int{4, 10} {
+		add(numbered("nested-otherwise", depth), condition(newGraph().input("x", 4)).node("If", []string{"yes"}, []string{"y"},
+			subgraph("then_branch", otherBranches(depth, "t")), subgraph("else_branch", otherBranches(depth, "e"))).output("y"))
+	}
 	for _, trips := range extremes {
 		body := newGraph().node("Sin", []string{"v"}, []string{"vo"}).floats("half", nil, 0.5).
 			node("ReduceSum", []string{"vo"}, []string{"s"}, integer("keepdims", 0)).
@@ -152,6 +156,18 @@ func decidedBranches(*Sources) []Case {
 	}
 	add("row-of-300", wide.node("Relu", []string{last}, []string{"y"}).output("y"))
 	return out
+}
+
+// otherBranches are so many Ifs within each other, each of which computes a condition of its own.
+func otherBranches(depth int, name string) graph {
+	g := newGraph()
+	if depth == 0 {
+		return g.node("Relu", []string{"x"}, []string{name}).output(name)
+	}
+	return g.node("Sin", []string{"sum"}, []string{name + "s"}).
+		node("Less", []string{name + "s", "limit"}, []string{name + "c"}).
+		node("If", []string{name + "c"}, []string{name}, subgraph("then_branch", otherBranches(depth-1, name+"t")),
+			subgraph("else_branch", otherBranches(depth-1, name+"e"))).output(name)
 }
 
 // answers are flags with which no decoder can generate.
