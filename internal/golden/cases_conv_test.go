@@ -107,6 +107,10 @@ func TestConvChannelsLast(t *testing.T) {
 		conv("1,8,12,13", []int{8, 1, 3, 3}, 8, "group = 8, pads = [2, 1, 2, 1], dilations = [2, 2]"),
 		conv("1,8,12,13", []int{8, 1, 2, 4}, 8, "group = 8, strides = [3, 3]"),
 		conv("1,6,9,9", []int{6, 1, 3, 3}, 6, "group = 6"),
+		// Images that are high enough for rTasks to walk down.
+		conv("3,20,61,10", []int{20, 1, 3, 3}, 20, "group = 20, pads = [1, 1, 1, 1]"),
+		conv("2,16,64,9", []int{16, 1, 5, 5}, 0, "group = 16, pads = [2, 2, 1, 2], strides = [2, 2]"),
+		conv("1,40,150,4", []int{40, 1, 7, 7}, 40, "group = 40, pads = [3, 3, 3, 3]"),
 		{Name: "depthwise with row gate", In: "%x: float32[1,12,9,9], %r: float32[1,12,1,9]",
 			Body: weights("w", 12, 1, 3, 3) + fused("Conv",
 				"%px: float32[1,12,9,9], %pw: float32[12,1,3,3], %pr: float32[1,12,1,9]",

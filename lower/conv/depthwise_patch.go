@@ -11,9 +11,9 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Depthwise convolutions through conv_depthwise_patch.
+// Depthwise convolutions through conv_depthwise_patch and conv_depthwise_strip.
 
-// depthwiseRooms are the sizes of shared memory, in bytes, for which there are instances of conv_depthwise_patch.
+// depthwiseRooms are the sizes of shared memory, in bytes, for which there are instances of both.
 var depthwiseRooms = []int64{16 << 10, 32 << 10, 48 << 10, 64 << 10, 96 << 10, 128 << 10}
 
 // depthwiseRuns are the positions that a thread may compute: so many columns of so many rows.
@@ -22,7 +22,7 @@ var depthwiseRuns = [][2]int64{{7, 2}, {7, 1}, {4, 2}, {4, 1}, {2, 1}, {1, 1}}
 // depthwiseQuads are the numbers of quads of channels that an rTask may have.
 var depthwiseQuads = []int64{16, 8, 4}
 
-// depthwisePatch is what an rTask of conv_depthwise_patch computes: quads of channels, of whole rows of the output. A
+// depthwisePatch is what an rTask of these computes: quads of channels, of whole rows of the output. A
 // thread computes so many columns of so many rows. A row has so many segments of columns, and the rTask so many groups
 // of rows.
 type depthwisePatch struct {
@@ -31,6 +31,18 @@ type depthwisePatch struct {
 	tq, tr                  int64 // tiles
 	height, width           int64 // of the patch
 	room                    int64
+	steps                   int64 // patches below each other that an rTask computes one after another
+}
+
+// depthwiseAhead is how many steps' rows are on their way while conv_depthwise_strip computes one.
+const depthwiseAhead = 2
+
+// ring is how many rows lie in shared memory.
+func (p depthwisePatch) ring(c *convolution) int64 {
+	if p.steps == 1 {
+		return p.height
+	}
+	return p.height + depthwiseAhead*p.groups*p.rows*c.stride[1]
 }
 
 // depthwisePatches are tiles of several shapes. There are none if the filter is none for the kernel.
@@ -47,8 +59,13 @@ func (c *convolution) depthwisePatches(b *build.Builder) []depthwisePatch {
 		for _, quads := range depthwiseQuads {
 			for _, few := range []bool{false, true} {
 				p, ok := c.depthwisePatch(b, run, quads, few)
-				if ok && !slices.Contains(out, p) {
-					out = append(out, p)
+				if !ok {
+					continue
+				}
+				for _, p := range append([]depthwisePatch{p}, c.depthwiseStrips(b, p)...) {
+					if c.fits(b, &p) && !slices.Contains(out, p) {
+						out = append(out, p)
+					}
 				}
 			}
 		}
@@ -65,10 +82,10 @@ func (c *convolution) servesPatches(b *build.Builder) bool {
 }
 
 // depthwisePatch is a tile that has an element for each thread, or, with few, a smaller one so that there is one for
-// each vEU. ok is false if its patch does not fit.
+// each vEU. ok is false if there is none of that shape.
 func (c *convolution) depthwisePatch(b *build.Builder, run [2]int64, quads int64, few bool) (p depthwisePatch,
 	ok bool) {
-	p = depthwisePatch{columns: run[0], rows: run[1], segments: build.CeilDiv(c.out[2], run[0])}
+	p = depthwisePatch{columns: run[0], rows: run[1], segments: build.CeilDiv(c.out[2], run[0]), steps: 1}
 	least := depthwiseQuads[len(depthwiseQuads)-1]
 	if quads*p.segments > depthwiseThreads || quads > least && quads/2*channelsAtOnce >= c.groups {
 		return p, false
@@ -83,14 +100,38 @@ func (c *convolution) depthwisePatch(b *build.Builder, run [2]int64, quads int64
 	p.tr = build.CeilDiv(groups, p.groups)
 	p.height = (p.groups*p.rows-1)*c.stride[1] + c.kernel[1]
 	p.width = (p.segments*p.columns-1)*c.stride[2] + c.kernel[2]
-	at, _ := slices.BinarySearch(depthwiseRooms,
-		c.depthwiseWeights(p)+p.height*p.width*p.quads*channelsAtOnce*int64(c.x.DType().Size()))
-	if at == len(depthwiseRooms) || depthwiseRooms[at] > int64(b.Target().SharedPerVEU) {
-		return p, false
-	}
-	p.room = depthwiseRooms[at]
 	return p, true
 }
+
+// depthwiseStrips are rTasks that compute as many such tiles below each other as leave each multiprocessor one or two
+// of them. There are none where every vEU has one tile anyway.
+func (c *convolution) depthwiseStrips(b *build.Builder, p depthwisePatch) []depthwisePatch {
+	var out []depthwisePatch
+	for crowd := int64(1); crowd <= 2; crowd++ {
+		strips := max(1, int64(b.Target().VEUs)*crowd/(c.images*p.tq))
+		s := p
+		s.steps = build.CeilDiv(p.tr, strips)
+		s.tr = build.CeilDiv(p.tr, s.steps)
+		if s.steps > 1 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// fits chooses how much shared memory the tile has, and reports whether there is as much.
+func (c *convolution) fits(b *build.Builder, p *depthwisePatch) bool {
+	row := p.width * p.quads * channelsAtOnce * int64(c.x.DType().Size())
+	at, _ := slices.BinarySearch(depthwiseRooms, c.depthwiseWeights(*p)+p.ring(c)*row)
+	if at == len(depthwiseRooms) || depthwiseRooms[at] > int64(b.Target().SharedPerVEU) {
+		return false
+	}
+	p.room = depthwiseRooms[at]
+	return true
+}
+
+// outRows is how many rows of the output an rTask computes.
+func (p depthwisePatch) outRows() int64 { return p.steps * p.groups * p.rows }
 
 // depthwiseWeights is how many bytes of shared memory the weights of a tile take, as float32.
 func (c *convolution) depthwiseWeights(p depthwisePatch) int64 {
@@ -102,25 +143,31 @@ func (c *convolution) depthwisePatchCandidate(b *build.Builder, t *tails.Tail, w
 	channels := p.quads * channelsAtOnce
 	outBox := func(task int, lo, hi []int64) {
 		i := int64(task)
-		row, channel := i/p.tq%p.tr*p.groups*p.rows, i%p.tq*channels
+		row, channel := i/p.tq%p.tr*p.outRows(), i%p.tq*channels
 		lo[0], hi[0] = i/p.tq/p.tr, i/p.tq/p.tr+1
-		lo[1], hi[1] = row*c.out[2], min(row+p.groups*p.rows, c.out[1])*c.out[2]
+		lo[1], hi[1] = row*c.out[2], min(row+p.outRows(), c.out[1])*c.out[2]
 		lo[2], hi[2] = channel, min(channel+channels, c.groups)
 	}
 	readBox := c.depthwiseInput(outBox)
 	pro, proArgs := tails.Prologue(c.x.DType(), c.prologue)
+	name, args := "conv_depthwise_patch", []rkernels.Field{
+		arg.Ref("x", c.x), arg.Ref("w", w), {Name: "out", Value: arg.Operand3(t.Out)},
+		arg.Div("segments", p.segments), arg.Int("groups", p.groups),
+		arg.Int("channels", c.groups), arg.Div("tiles_r", p.tr), arg.Div("tiles_q", p.tq),
+		arg.Int("patch_rows", p.height), arg.Div("patch_columns", p.width), arg.Int("filter_h", c.kernel[1]),
+		arg.Int("patch", c.depthwiseWeights(p)),
+		{Name: "win", Value: c.window()}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
+	}
+	if p.steps > 1 {
+		name, args = "conv_depthwise_strip", []rkernels.Field{
+			{Name: "conv", Value: rkernels.Struct(args)}, arg.Int("steps", p.steps), arg.Int("ring", p.ring(c)),
+		}
+	}
 	return &roperator.Candidate{
-		Inst: b.Instance("conv_depthwise_patch", c.kernel[2], c.stride[2], p.columns, p.rows, p.quads,
-			c.depthwiseLoad(), p.room, c.x.DType(), w.DType(), t.Functor, pro),
-		Tasks: int(c.images * p.tr * p.tq),
-		Args: []rkernels.Field{
-			arg.Ref("x", c.x), arg.Ref("w", w), {Name: "out", Value: arg.Operand3(t.Out)},
-			arg.Div("segments", p.segments), arg.Int("groups", p.groups),
-			arg.Int("channels", c.groups), arg.Div("tiles_r", p.tr), arg.Div("tiles_q", p.tq),
-			arg.Int("patch_rows", p.height), arg.Div("patch_columns", p.width), arg.Int("filter_h", c.kernel[1]),
-			arg.Int("patch", c.depthwiseWeights(p)),
-			{Name: "win", Value: c.window()}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
-		},
+		Inst: b.Instance(name, c.kernel[2], c.stride[2], p.columns, p.rows, p.quads, c.depthwiseLoad(), p.room,
+			c.x.DType(), w.DType(), t.Functor, pro),
+		Tasks:  int(c.images * p.tr * p.tq),
+		Args:   args,
 		Reads:  append(roperator.AppendRead(nil, c.x, readBox), t.Reads(outBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: outBox}},
 		Work:   c.depthwisePatchWork(t, w, p, readBox),
@@ -151,12 +198,12 @@ func (c *convolution) depthwisePatchWork(t *tails.Tail, w roperator.View, p dept
 	readBox func(task int, lo, hi []int64)) roperator.Work {
 	busy := max(leastBusy, build.CeilDiv(p.quads*p.segments*p.groups, warpLanes)*warpLanes)
 	perThread := float64(channelsAtOnce * p.columns * p.rows)
-	out := float64(channelsAtOnce * p.quads * min(p.groups*p.rows, c.out[1]) * min(p.segments*p.columns, c.out[2]))
+	out := float64(channelsAtOnce * p.quads * min(p.outRows(), c.out[1]) * min(p.segments*p.columns, c.out[2]))
 	span := float64((p.columns-1)*c.stride[2] + c.kernel[2])
 	loads := float64(c.kernel[1]+(p.rows-1)*c.stride[1])*span + float64(c.taps()*p.rows)
 	return roperator.Work{
-		Flops:       2 * float64(busy) * perThread * float64(c.taps()),
-		SharedBytes: float64(busy) * loads * channelsAtOnce * 4,
+		Flops:       2 * float64(busy*p.steps) * perThread * float64(c.taps()),
+		SharedBytes: float64(busy*p.steps) * loads * channelsAtOnce * 4,
 		ConstBytes:  w.Bytes(float64(channelsAtOnce * p.quads * c.taps())),
 		ReadBytes:   c.inputBytes(readBox) + out*t.BytesPerElement(),
 		WriteBytes:  t.Out.Bytes(out),

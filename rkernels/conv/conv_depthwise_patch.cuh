@@ -53,7 +53,8 @@ struct ConvDepthwisePatch {
     Stored* patch = reinterpret_cast<Stored*>(t.smem + a.patch);
     bring_weights(t, a, c0, weights);
     t.wait_for_inputs();
-    bring_patch(t, a, t.template ptr<const X>(a.x) + place(image, a.win.step_n, c0), row0, c0, patch);
+    const X* x = t.template ptr<const X>(a.x) + place(image, a.win.step_n, c0);
+    bring_rows<false>(t, a, x, row0 * STRIDE - a.win.pad_h, a.patch_rows, c0, patch, Ring{});
     rt::cp_async_commit();
     rt::cp_async_wait<0>();
     t.sync();
@@ -62,11 +63,19 @@ struct ConvDepthwisePatch {
     const int segment = take_digit(group, a.segments);
     if (group >= a.groups || c0 + quad * V >= a.channels) return;
     Quad sum[RH][RW] = {};
-    add_rows(a, weights + quad, patch + quad, group * RH * STRIDE, segment * RW * STRIDE, sum);
+    const int pitch = static_cast<int>(a.patch_columns.d) * QUADS;
+    add_rows<false>(a, weights + quad, patch + quad + group * RH * STRIDE * pitch + segment * RW * STRIDE * QUADS,
+                    pitch, Ring{}, sum);
     store_sums(t, a, image, row0 + group * RH, segment * RW, c0 + quad * V, sum);
   }
 
- private:
+ protected:
+  // Where rows lie one behind the other, and the last one is followed by the first one again: the place that a walk
+  // begins at, and how many there are, both in the walk's own units.
+  struct Ring {
+    int begin = 0, size = 0;
+  };
+
   static RT_DEVICE void bring_weights(const rt::Task& t, const Args& a, int c0, Quad* weights) {
     const W* from = t.template ptr<const W>(a.w) + c0;
     const int count = a.filter_h * FW * QUADS;
@@ -83,13 +92,16 @@ struct ConvDepthwisePatch {
     }
   }
 
-  // What is outside of the image is zero, and so are the channels behind the last one.
-  static RT_DEVICE void bring_patch(const rt::Task& t, const Args& a, const X* image, int row0, int c0, Stored* patch) {
+  // Copies so many rows of the image from h0 on to patch, with Wraps to rows of a ring there. What is outside of the
+  // image is zero, and so are the channels behind the last one.
+  template <bool Wraps>
+  static RT_DEVICE void bring_rows(const rt::Task& t, const Args& a, const X* image, int h0, int rows, int c0,
+                                   Stored* patch, Ring ring) {
     using Copy = Transfer<X, X, LOAD, Pro>;
     constexpr int kBatch = Copy::kAsync ? 1 : 16 / LOAD, kLoads = QUADS * V / LOAD;  // kLoads: of a pixel
     const Window& win = a.win;
-    const int h0 = row0 * STRIDE - win.pad_h, w0 = -win.pad_w;
-    const int count = a.patch_rows * static_cast<int>(a.patch_columns.d) * kLoads;
+    const int w0 = -win.pad_w, row_loads = static_cast<int>(a.patch_columns.d) * kLoads;
+    const int count = rows * row_loads;
     RK_UNROLL(1)
     for (int e = t.tid; e < count; e += kBatch * kThreads) {
       Copy copies[kBatch];
@@ -108,7 +120,12 @@ struct ConvDepthwisePatch {
       RT_UNROLL
       for (int b = 0; b < kBatch; ++b) {
         if (e + b * kThreads >= count) break;
-        copies[b].put(reinterpret_cast<X*>(patch) + (e + b * kThreads) * LOAD, from[b], ok[b], a.pro);
+        int to = e + b * kThreads;
+        if constexpr (Wraps) {
+          to += ring.begin * row_loads;
+          if (to >= ring.size * row_loads) to -= ring.size * row_loads;
+        }
+        copies[b].put(reinterpret_cast<X*>(patch) + to * LOAD, from[b], ok[b], a.pro);
       }
     }
   }
@@ -121,16 +138,16 @@ struct ConvDepthwisePatch {
     return x;
   }
 
-  // Adds up the windows whose first elements are those of the patch at (row, column).
-  static RT_DEVICE void add_rows(const Args& a, const Quad* weights, const Stored* patch, int row, int column,
+  // Adds up the windows whose first elements are those at from, in rows of so many quads. With Wraps these are rows of
+  // a ring, from ring.begin on.
+  template <bool Wraps>
+  static RT_DEVICE void add_rows(const Args& a, const Quad* weights, const Stored* from, int pitch, Ring ring,
                                  Quad (&sum)[RH][RW]) {
-    const int pitch = static_cast<int>(a.patch_columns.d) * QUADS;
-    patch += row * pitch + column * QUADS;
     RK_UNROLL(1)
     for (int h = 0; h < a.filter_h + (RH - 1) * STRIDE; ++h) {
       Quad xs[kSpan];
       RT_UNROLL
-      for (int i = 0; i < kSpan; ++i) xs[i] = floats(patch[i * QUADS]);
+      for (int i = 0; i < kSpan; ++i) xs[i] = floats(from[i * QUADS]);
       RT_UNROLL
       for (int r = 0; r < RH; ++r) {
         const int fh = h - r * STRIDE;
@@ -138,7 +155,10 @@ struct ConvDepthwisePatch {
           add_row(weights + fh * FW * QUADS, xs, sum[r]);
         }
       }
-      patch += pitch;
+      from += pitch;
+      if constexpr (Wraps) {
+        if (++ring.begin == ring.size) from -= ring.size * pitch;
+      }
     }
   }
 
