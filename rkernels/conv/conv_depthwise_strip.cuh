@@ -1,6 +1,6 @@
-// Depthwise convolution of channels-last images, as conv_depthwise_patch.cuh, whose rTasks walk down the image. Each has
-// several patches below each other, its steps. While it computes one, the rows of the next kAhead are on their way to
-// a ring of rows in shared memory, in which the rows that two steps share lie once:
+// Depthwise convolution of channels-last images, as conv_depthwise_patch.cuh, with rTasks that walk down the image.
+// Each has several patches below each other, its steps. While it computes one, the rows of the next kAhead are on their
+// way to a ring of rows in shared memory, in which the rows that two steps share lie once:
 //
 //	rows of the ring         0 1 2 3 4 5 6 7        a filter of 3 rows, steps of 2 rows, stride 1
 //	read by step 0           0 1 2 3
@@ -30,62 +30,61 @@ struct ConvDepthwiseStrip : ConvDepthwisePatch<FW, STRIDE, RW, RH, QUADS, LOAD, 
 
   // rTasks count (image, strip of rows, tile of channels), the last one fastest.
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& args, int rtask) {
-    const typename Base::Args& a = args.conv;
+    // A copy in registers: what the threads copy and store could change args, as far as the compiler knows, so that it
+    // would be read again in every step.
+    const Walk walk = {args.conv.groups * RH, args.steps, args.ring};
+    const typename Base::Args a = args.conv;
     int image = rtask;
     const int c0 = take_digit(image, a.tiles_q) * QUADS * V;
-    const int rows = a.groups * RH;  // of the output, of a step
-    int row0 = take_digit(image, a.tiles_r) * rows * args.steps;
+    int row0 = take_digit(image, a.tiles_r) * walk.rows * walk.steps;
     Quad* weights = reinterpret_cast<Quad*>(t.smem);
     Stored* patch = reinterpret_cast<Stored*>(t.smem + a.patch);
     Base::bring_weights(t, a, c0, weights);
     t.wait_for_inputs();
+    const X* x = t.template ptr<const X>(a.x) + place(image, a.win.step_n, c0);
     // The last strip of an image may be shorter than others.
-    const int height = static_cast<int>(a.win.out_h.d) - row0;
-    const int left = (height + rows - 1) / rows, steps = left < args.steps ? left : args.steps;
-    Rows next = {t.template ptr<const X>(a.x) + place(image, a.win.step_n, c0), row0 * STRIDE - a.win.pad_h, c0, steps};
-    next.bring(t, args, patch, a.patch_rows);
-    for (int s = 1; s < kAhead; ++s) next.bring(t, args, patch, rows * STRIDE);
+    const int left = (static_cast<int>(a.win.out_h.d) - row0 + walk.rows - 1) / walk.rows;
+    const int steps = left < walk.steps ? left : walk.steps;
     const int quad = t.tid % QUADS, pitch = static_cast<int>(a.patch_columns.d) * QUADS;
     int group = t.tid / QUADS;
     const int segment = take_digit(group, a.segments);
     const bool mine = group < a.groups && c0 + quad * V < a.channels;
     int first = group * RH * STRIDE;  // the row of the ring at which the thread's windows begin
+    // The rows that come next: of the image, of the ring, and how many. The first step needs those that it shares with
+    // the second one, too.
+    int h = row0 * STRIDE - a.win.pad_h, begin = 0, rows = a.patch_rows;
     RK_UNROLL(1)
-    for (int s = 0; s < steps; ++s) {
-      rt::cp_async_wait<kAhead - 1>();
-      t.sync();  // the rows of this step are there, and nobody reads those of the step before anymore
-      next.bring(t, args, patch, rows * STRIDE);
-      if (first >= args.ring) first -= args.ring;
+    for (int s = -kAhead; s < steps; ++s) {
+      if (s >= 0) {
+        rt::cp_async_wait<kAhead - 1>();
+        t.sync();  // the rows of this step are there, and nobody reads those of the step before anymore
+      }
+      if (s + kAhead < steps) {
+        Base::template bring_rows<true>(t, a, x, h, rows, c0, patch, {begin, walk.ring});
+        h += rows;
+        begin += rows;
+        if (begin >= walk.ring) begin -= walk.ring;
+        rows = walk.rows * STRIDE;
+      }
+      rt::cp_async_commit();  // also an empty group, so that waiting counts all steps alike
+      if (s < 0) continue;
       if (mine) {
         Quad sum[RH][RW] = {};
         Base::template add_rows<true>(a, weights + quad, patch + quad + first * pitch + segment * RW * STRIDE * QUADS,
-                                      pitch, {first, args.ring}, sum);
+                                      pitch, {first, walk.ring}, sum);
         Base::store_sums(t, a, image, row0 + group * RH, segment * RW, c0 + quad * V, sum);
       }
-      first += rows * STRIDE;
-      row0 += rows;
+      first += walk.rows * STRIDE;
+      if (first >= walk.ring) first -= walk.ring;
+      row0 += walk.rows;
     }
   }
 
  private:
-  // The rows that are to be brought next: of which image, from which of its rows on, and for how many steps.
-  struct Rows {
-    const X* image;
-    int h, c0, steps;
-    int begin = 0;  // in the ring
-
-    // Brings what a step needs beside the rows before, so many. Steps that are not there have an empty group of copies,
-    // so that waiting counts all alike.
-    RT_DEVICE void bring(const rt::Task& t, const Args& args, Stored* patch, int rows) {
-      if (steps > 0) {
-        Base::template bring_rows<true>(t, args.conv, image, h, rows, c0, patch, {begin, args.ring});
-        h += rows;
-        begin += rows;
-        if (begin >= args.ring) begin -= args.ring;
-        --steps;
-      }
-      rt::cp_async_commit();
-    }
+  struct Walk {
+    int rows;   // of the output, of a step
+    int steps;  // of a strip
+    int ring;   // its rows
   };
 };
 
