@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures how long README takes a newcomer: in a clone, with empty caches of Go for builds and modules, it runs README's
-# first command under "Try it", which compiles a model and verifies it. It fails if that takes more than 60 s.
+# first command under "Try it", which compiles a model and verifies it. It fails if that takes more than 60 s, or prints
+# other lines than README shows, whatever their figures.
 #
 #   scripts/newcomer.sh [REV]
 #
@@ -35,6 +36,10 @@ end=$(now)
 times >"$tmp/times" # in this shell: its second line is what children have taken, as 0m44.136s 0m7.403s
 cpu=$(tail -n 1 "$tmp/times" | awk -F'[ms ]' '{ print 60 * $1 + $2 + 60 * $4 + $5 }')
 grep -q '^verified on the emu engine' "$tmp/stderr" || { echo "nothing was verified:"; cat "$tmp/stderr"; exit 1; }
+# shape leaves out the figures of lines, and lines that only slow machines print.
+shape() { sed -E -e '/ so far$/d' -e 's/[0-9][0-9.e-]*( (ms|s|µs|KB|MB))?/#/g' -e 's/ +/ /g'; }
+awk '/^## Try it/ { found = 1 } found && /^testdata/ { shown = 1 } shown && /^```/ { exit } shown' README.md | shape >"$tmp/shown"
+diff "$tmp/shown" <(shape <"$tmp/stderr") || { echo "README shows other lines than its command prints"; exit 1; }
 echo "$command"
 awk -v a="$start" -v b="$cloned" -v c="$downloaded" -v d="$end" -v cpu="$cpu" -v n="$(nproc)" -v limit="$limit" 'BEGIN {
   printf "clone %.1f s, modules %.1f s, build, compile and verify %.1f s: %.1f s in all\n", b - a, c - b, d - c, d - a
