@@ -16,7 +16,7 @@ func decompose(c *Context, g *ir.Graph) (bool, error) {
 	return c.sweepOnce(g, func(s *sweep, n *ir.Node) {
 		if f := decompositions[n.Op]; f != nil && n.Domain == "" && constantShapes(n) {
 			f(&decomposer{s, n})
-		} else if n.Is("Sum") || n.Is("Max") || n.Is("Min") {
+		} else if n.Is("Sum") || n.Is("Mean") || n.Is("Max") || n.Is("Min") {
 			(&decomposer{s, n}).operands()
 		}
 	}), nil
@@ -46,28 +46,38 @@ var decompositions = map[string]func(d *decomposer){
 	"STFT":              (*decomposer).stft,
 }
 
-// mostOperands is how many inputs a Sum, Max or Min keeps. In C++ it is an expression that is nested as deep as it has
-// inputs.
-const mostOperands = 64
+// mostOperands is how many inputs a Sum, Mean, Max or Min keeps: an elementwise rKernel takes few more.
+const mostOperands = 16
 
-// operands makes a tree of nodes with mostOperands inputs of one that has more.
+// operands makes a tree of nodes with mostOperands inputs of one that has more. A mean of 16-bit floats stays as it is,
+// since their sum might overflow.
 func (d *decomposer) operands() {
-	in := d.n.Inputs
+	in, op := d.n.Inputs, d.n.Op
 	if len(in) <= mostOperands {
 		return
+	}
+	t := d.n.Outputs[0].DType
+	if op == "Mean" {
+		if op = "Sum"; t != ir.Float32 && t != ir.Float64 {
+			return
+		}
 	}
 	for len(in) > mostOperands {
 		var parts []*ir.Value
 		for part := range slices.Chunk(in, mostOperands) {
 			if len(part) > 1 {
-				parts = append(parts, d.op(d.n.Op, nil, part...))
+				parts = append(parts, d.op(op, nil, part...))
 			} else {
 				parts = append(parts, part[0])
 			}
 		}
 		in = parts
 	}
-	d.replace(d.n.Op, nil, in...)
+	if d.n.Is("Mean") {
+		d.replace("Div", nil, d.op(op, nil, in...), d.numbers(t, []float64{float64(len(d.n.Inputs))}))
+		return
+	}
+	d.replace(op, nil, in...)
 }
 
 // controlFlow are the operators that other passes remove where conditions and numbers of iterations are constants.

@@ -1,8 +1,8 @@
 // Package npy reads and writes NumPy's .npy arrays and .npz archives.
 //
 // It reads arrays of bool, of integers of 8 to 64 bits, of floats of 16 to 64 bits and of strings, of either byte order
-// and in C or Fortran order. In memory they are always in C order. NEP 1 and the documentation of numpy.lib.format define the
-// format. Files are not trusted: headers are read first, and what they claim must fit the file, the memory that the
+// and in C or Fortran order. In memory they are always in C order. NEP 1 and the documentation of numpy.lib.format define
+// the format. Files are not trusted: headers are read first, and what they claim must fit the file, the memory that the
 // process may take, and what the caller wants (Accept), before elements are read.
 package npy
 
