@@ -24,7 +24,7 @@
 #include "common/parts.cuh"
 #include "common/tile.cuh"
 #include "gemm/chunked_slices.cuh"
-#include "gemm/weight_lines.cuh"
+#include "gemm/line_rows.cuh"
 #include "rt/device/device.cuh"
 
 namespace rk {
@@ -36,27 +36,19 @@ namespace rk {
 template <int MB, int P, int WK, int U, int KS, int V, int Norm, int Pairs, int Joined, class X, class F, class Epi,
           class Pro>
 struct GemvLines {
-  using E = typename F::Element;
-  static constexpr int kThreads = 256;
-  static constexpr int WC = 8 / WK;
-  static constexpr int kColumns = 16 * WC;             // of a group
-  static constexpr int kLine = kMmaDepth * F::kSteps;  // values of k of a line
-  static constexpr int kSlice = WK * U * kLine;        // values of k
+  using A = LineRows<MB, P, WK, U, KS, V, Norm, X, F, Pro>;
+  using E = typename A::E;
+  using Place = typename A::Place;
+  using Right = typename A::Right;
+  static constexpr int kThreads = A::kThreads, kSlice = A::kSlice, kRows = A::kRows, kFragments = A::kFragments;
+  static constexpr int kColumns = 16 * (8 / WK);  // of a group
   static constexpr int kStreamStep = U * (16 * kThreads + F::kScales);
-  // The right fragments' columns: each part has those of all rows, at least two, so that a lane's sums are of one part.
-  static constexpr int kRows = MB < 2 ? 2 : MB;
-  static constexpr int kFragments = (P * kRows + 7) / 8;
-  // Shared memory: A's parts [pair of steps][part][row][quarter of a fragment's depth] of 16 bytes, their sums over the
-  // values that share a scale [group of steps][row], partial sums [wk][part][row][column], and sums of squares
-  // [row][warp].
+  // Shared memory: what is staged of A, partial sums [wk][part][row][column], and sums of squares [row][warp].
   static constexpr int kOutputs = P == 1 ? 256 : 128;  // of an rTask, at most
-  static constexpr int kPair = P * MB * 64, kStaged = KS / 32 * kPair;
-  static constexpr int kTotals = 4 * KS / (kMmaDepth * F::kGroup) * kRows;
   static constexpr int kPartial = 4 * WK * P * kOutputs;
-  static constexpr int kOwn = kStaged + kTotals + kPartial + 4 * Norm * 8 * MB;
+  static constexpr int kOwn = A::kStaged + kPartial + 4 * Norm * 8 * MB;
   static constexpr int kShared = kOwn + JoinedRow<Joined>::kShared;
   static_assert(Joined == 0 || Norm == 0 && MB == 1, "a row that is joined is the only one");
-  static_assert(KS % kSlice == 0, "a span is whole slices");
 
   struct Args {
     rt::Ref a, b;
@@ -76,106 +68,32 @@ struct GemvLines {
 
   using Slices = ChunkedSlices<kStreamStep>;
 
-  // Where a lane stands: it has the columns g and g + 8 of its warp's tile, the values 4t to 4t + 3 of each step, and
-  // the sums of the rows 2t and 2t + 1 of each right fragment.
-  struct Place {
-    int tid, lane, warp, wk, wc, g, t;
-    RT_DEVICE explicit Place(int id)
-        : tid(id), lane(id % 32), warp(id / 32), wk(warp % WK), wc(warp / WK), g(lane / 4), t(lane % 4) {}
-  };
-
   // Of the lane's two columns, and two rows of each right fragment: [fragment][(g, 2t), (g, 2t+1), (g+8, 2t), (g+8,
   // 2t+1)].
   using Sums = float[kFragments][4];
 
-  struct Staged {
-    char* parts;
-    float* totals;
+  struct Staged : A::Staged {
     float* partial;
-    float* squares;
-    RT_DEVICE explicit Staged(const rt::Task& t)
-        : parts(reinterpret_cast<char*>(t.smem)),
-          totals(reinterpret_cast<float*>(parts + kStaged)),
-          partial(reinterpret_cast<float*>(parts + kStaged + kTotals)),
-          squares(reinterpret_cast<float*>(parts + kStaged + kTotals + kPartial)) {}
+    RT_DEVICE explicit Staged(char* smem)
+        : A::Staged{smem, reinterpret_cast<float*>(smem + A::kParts),
+                    reinterpret_cast<float*>(smem + A::kStaged + kPartial)},
+          partial(reinterpret_cast<float*>(smem + A::kStaged)) {}
   };
 
-  // Writes the parts of 8 values of row m, from k of the span on, and returns what they add up to.
-  static RT_DEVICE float store_parts(const Staged& s, int m, int k, float (&x)[8]) {
-    char* to = s.parts + k / 32 * kPair + m * 64 + k % 16 / 4 * 16 + k / 16 % 2 * 8;
-    float total = 0;
-    RT_UNROLL
-    for (int i = 0; i < 8; ++i) total += x[i], x[i] *= F::kFactor;
-    RT_UNROLL
-    for (int p = 0; p < P; ++p) {
-      Pack<E, 4> part[2];
-      RT_UNROLL
-      for (int i = 0; i < 8; ++i) {
-        const E rounded(x[i]);
-        part[i / 4].v[i % 4] = rounded;
-        if (p + 1 < P) {
-          const float rest = x[i] - float(rounded);
-          x[i] = rest == rest ? rest : 0.0f;  // nothing is left of what is infinite
-        }
-      }
-      RT_UNROLL
-      for (int i = 0; i < 2; ++i) *reinterpret_cast<Pack<E, 4>*>(to + p * MB * 64 + i * 16) = part[i];
-    }
-    return total;
-  }
+  // Where a span is one slice, all groups meet the same share of A, which stays in registers. Then the lines of a slice
+  // are multiplied together, so that instructions need not wait for each other.
+  static constexpr bool kKeeps = KS == kSlice && kFragments == 1;
+  static constexpr int kTogether = kKeeps ? U : 1;  // lines
+  using Rights = Right[kTogether];
 
-  // Brings the values of all rows from k0 on to shared memory, zeros where A ends. All of the V values that a load
-  // brings exist, or none. Runs of 8 values are loaded together, as far as a thread has several.
-  static RT_DEVICE void stage(const rt::Task& t, const Args& a, const X* x, const Staged& s, const Place& at,
-                              int span) {
-    constexpr int kTurn = 8 * kThreads, kMost = P == 1 ? 4 : 2, kWant = ceil_div(KS, kTurn);
-    constexpr int kRuns = kWant < kMost ? kWant : kMost;
-    const int64_t ak = V > 1 ? 1 : a.ak;
-    const int k0 = span * a.slices * kSlice, depth = a.slices * kSlice;
-    RK_UNROLL(1)
-    for (int m = 0; m < MB; ++m) {
-      const int left = m < a.M ? (a.K - k0 < depth ? a.K - k0 : depth) : 0;
-      const X* row = x + m * a.am + k0 * ak;
-      float square = 0;
-      RK_UNROLL(1)
-      for (int first = 8 * at.tid; first - 8 * at.lane < depth; first += kRuns * kTurn) {
-        Pack<X, V> held[kRuns][8 / V];
-        RT_UNROLL
-        for (int r = 0; r < kRuns; ++r) {
-          RT_UNROLL
-          for (int i = 0; i < 8; i += V) {
-            const int k = first + r * kTurn + i;
-            held[r][i / V] = Pack<X, V>{};
-            if (k < left) held[r][i / V] = *reinterpret_cast<const Pack<X, V>*>(row + k * ak);
-          }
-        }
-        RT_UNROLL
-        for (int r = 0; r < kRuns; ++r) {
-          const int k = first + r * kTurn;
-          if (k - 8 * at.lane >= depth) break;
-          float v[8];
-          RT_UNROLL
-          for (int i = 0; i < 8; ++i) {
-            v[i] = Pro::kIdentity || k + i < left ? float(Pro::apply(a.pro, held[r][i / V].v[i % V])) : 0.0f;
-            if constexpr (Norm) square += v[i] * v[i];
-          }
-          float total = 0;
-          if (k < depth) total = store_parts(s, m, k, v);
-          RT_UNROLL
-          for (int d = 1; d < 2 * F::kGroup; d *= 2) total += rt::shfl_xor(t, total, d);
-          if (k < depth && at.lane % (2 * F::kGroup) == 0) s.totals[k / (kMmaDepth * F::kGroup) * kRows + m] = total;
-        }
-      }
-      if constexpr (Norm) {
-        RT_UNROLL
-        for (int d = 16; d > 0; d /= 2) square += rt::shfl_xor(t, square, d);
-        if (at.lane == 0) s.squares[m * 8 + at.warp] = span > 0 ? s.squares[m * 8 + at.warp] + square : square;
-      }
-    }
+  static RT_DEVICE void take(const Staged& s, const Place& at, int slice, int first, Rights& rights) {
+    RT_UNROLL
+    for (int u = 0; u < kTogether; ++u) rights[u].take(s, at, ((slice * WK + at.wk) * U + first + u) * A::kLine);
   }
 
   // The products of a group's weights of the span that is staged.
-  static RT_DEVICE void multiply_group(const Args& a, Slices& slices, const Staged& s, const Place& at, Sums& sums) {
+  static RT_DEVICE void multiply_group(const Args& a, Slices& slices, const Staged& s, const Place& at, Rights& rights,
+                                       Sums& sums) {
     RT_UNROLL
     for (int f = 0; f < kFragments; ++f) {
       RT_UNROLL
@@ -183,57 +101,52 @@ struct GemvLines {
     }
     RK_UNROLL(1)
     for (int i = 0; i < a.slices; ++i) {
-      const int k = (i * WK + at.wk) * U * kLine;
-      multiply_slice(a, slices.next(), s.parts + k / 32 * kPair + at.t * 16,
-                     s.totals + k / (kMmaDepth * F::kGroup) * kRows, at, sums);
+      const char* slice = slices.next();
+      RT_UNROLL
+      for (int u = 0; u < U; u += kTogether) {
+        if constexpr (!kKeeps) take(s, at, i, u, rights);
+        multiply_lines(a, slice, u, rights, at, sums);
+      }
       slices.done();
     }
   }
 
-  // Adds the products of a slice. parts and totals are those of the warp's first value of k.
-  static RT_DEVICE void multiply_slice(const Args& a, const char* slice, const char* parts, const float* totals,
+  // Adds the products of the lines of a slice from number `first` on.
+  static RT_DEVICE void multiply_lines(const Args& a, const char* slice, int first, const Rights& rights,
                                        const Place& at, Sums& sums) {
-    const WeightLine* lines = reinterpret_cast<const WeightLine*>(slice) + at.tid;
-    Sums dots = {};  // of the steps that share a scale
+    WeightLine lines[kTogether];
     RT_UNROLL
-    for (int u = 0; u < U; ++u) {
-      const WeightLine line = lines[u * kThreads];
+    for (int u = 0; u < kTogether; ++u) {
+      lines[u] = reinterpret_cast<const WeightLine*>(slice)[at.tid + (first + u) * kThreads];
+    }
+    Sums dots[kTogether] = {};  // of the steps that share a scale
+    RT_UNROLL
+    for (int step = 0; step < F::kSteps; ++step) {
       RT_UNROLL
-      for (int pair = 0; pair < F::kSteps / 2; ++pair) {
-        WeightLine in[kFragments];
-        load_parts(parts + (u * F::kSteps / 2 + pair) * kPair, at, in);
+      for (int u = 0; u < kTogether; ++u) {
+        uint32_t left[4];
+        F::fragment(left, lines[u], step);
         RT_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          const int step = 2 * pair + i;
-          uint32_t left[4];
-          F::fragment(left, line, step);
-          RT_UNROLL
-          for (int f = 0; f < kFragments; ++f) {
-            const uint32_t right[2] = {in[f].words[2 * i], in[f].words[2 * i + 1]};
-            HalfProducts<E>::multiply(dots[f], left, right);
-          }
-          if ((step + 1) % F::kGroup == 0) {
-            const int group = (u * F::kSteps + step) / F::kGroup;
-            add_scaled(a.format, slice + U * 16 * kThreads, totals + group * kRows, group, at, dots, sums);
-          }
+        for (int f = 0; f < kFragments; ++f) {
+          const WeightLine& in = rights[u].in[step / 2][f];
+          const uint32_t words[2] = {in.words[2 * (step % 2)], in.words[2 * (step % 2) + 1]};
+          HalfProducts<E>::multiply(dots[u][f], left, words);
         }
+      }
+      if ((step + 1) % F::kGroup != 0) continue;
+      RT_UNROLL
+      for (int u = 0; u < kTogether; ++u) {
+        const int group = step / F::kGroup;
+        add_scaled(a.format, slice + U * 16 * kThreads, rights[u].totals[group],
+                   (first + u) * (F::kSteps / F::kGroup) + group, at, dots[u], sums);
       }
     }
   }
 
-  // A lane's share of the right fragments of two steps: zeros in columns that no part has.
-  static RT_DEVICE void load_parts(const char* parts, const Place& at, WeightLine (&in)[kFragments]) {
-    RT_UNROLL
-    for (int f = 0; f < kFragments; ++f) {
-      const int column = 8 * f + at.g, p = column / kRows, m = column % kRows;
-      in[f] = WeightLine{};
-      if (p < P && m < MB) in[f] = *reinterpret_cast<const WeightLine*>(parts + (p * MB + m) * 64);
-    }
-  }
-
   // sums += scale · (dots - zero · total), for a group of steps, and dots = 0.
-  static RT_DEVICE void add_scaled(const typename F::Args& format, const char* scales, const float* totals, int group,
-                                   const Place& at, Sums& dots, Sums& sums) {
+  static RT_DEVICE void add_scaled(const typename F::Args& format, const char* scales,
+                                   const Pack<float, 2> (&totals)[kFragments], int group, const Place& at, Sums& dots,
+                                   Sums& sums) {
     using Scales = typename F::Scales;
     float scale[2] = {1.0f, 1.0f}, zero[2] = {format.zero, format.zero};
     if constexpr (F::kScales > 0) {
@@ -246,11 +159,9 @@ struct GemvLines {
     }
     RT_UNROLL
     for (int f = 0; f < kFragments; ++f) {
-      Pack<float, 2> total = {};
-      if (8 * f + 2 * at.t < kRows) total = *reinterpret_cast<const Pack<float, 2>*>(totals + 8 * f + 2 * at.t);
       RT_UNROLL
       for (int i = 0; i < 4; ++i) {
-        sums[f][i] += scale[i / 2] * (dots[f][i] * F::unscale(i / 2) - zero[i / 2] * total.v[i % 2]);
+        sums[f][i] += scale[i / 2] * (dots[f][i] * F::unscale(i / 2) - zero[i / 2] * totals[f].v[i % 2]);
         dots[f][i] = 0;
       }
     }
@@ -273,7 +184,7 @@ struct GemvLines {
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     const Place at(t.tid);
-    const Staged s(t);
+    const Staged s(t.smem);
     int b0 = rtask;
     const int tile = take_digit(b0, a.tiles_n), batch = b0;
     const int b2 = take_digit(b0, a.batch2), b1 = take_digit(b0, a.batch1);
@@ -296,15 +207,21 @@ struct GemvLines {
     }
     typename Epi::Brought brought = {};
     if (writes) brought = Epi::bring(t, a.epi, batch, m, n);
+    const typename A::Matrix rows{x, a.am, a.ak, a.M, a.K, a.slices * kSlice};
+    typename A::Runs runs;
+    A::fetch(rows, at, 0, 0, 0, runs);
     RK_UNROLL(1)
     for (int span = 0; span < a.spans; ++span) {
-      if (span > 0) t.sync();  // all warps have read the parts of the span before
-      stage(t, a, x, s, at, span);
-      t.sync();
+      if (span > 0) A::meet(t);  // the parts of the span before have been read
+      A::stage(t, a.pro, rows, s, at, span, runs);
+      A::meet(t);
+      if (span + 1 < a.spans) A::fetch(rows, at, span + 1, 0, 0, runs);
+      Rights rights;
+      if constexpr (kKeeps) take(s, at, 0, 0, rights);
       RK_UNROLL(1)
       for (int g = 0; g < groups; ++g) {
         Sums sums;
-        multiply_group(a, slices, s, at, sums);
+        multiply_group(a, slices, s, at, rights, sums);
         store_sums(s, at, g, columns, span == 0, sums);
       }
     }
