@@ -107,9 +107,12 @@ RT_DEVICE void group_barrier(int group);
 RT_DEVICE void fence_acq_rel_gpu();
 // (ld.relaxed.gpu, st.relaxed.gpu, red.relaxed.gpu.add)
 RT_DEVICE uint64_t load_relaxed_gpu(const uint64_t* p);
+// The same as an acquire: what was written before the release whose value it returns, the thread and, behind a barrier,
+// others of its block see (ld.acquire.gpu).
+RT_DEVICE uint64_t load_acquire_gpu(const uint64_t* p);
 RT_DEVICE void store_relaxed_gpu(uint64_t* p, uint64_t v);
-// Adds 1. Additions of several threads form one chain: who loads the last one's value with a fence behind it sees what
-// all of them wrote before a fence or release.
+// Adds 1. Additions of several threads form one chain: who loads the last one's value, as an acquire or with a fence
+// behind it, sees what all of them wrote before a fence or release.
 RT_DEVICE void add_relaxed_gpu(uint64_t* p);
 // The same as releases of what the thread wrote, and others of its block before the last barrier (st.release.gpu,
 // red.release.gpu).

@@ -79,6 +79,7 @@ inline void add_relaxed_gpu(uint64_t* p) {
   emu::running_block->grid()->publish();
 }
 #endif
+inline uint64_t load_acquire_gpu(const uint64_t* p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 inline void store_release_gpu(uint64_t* p, uint64_t v) {
   __atomic_store_n(p, v, __ATOMIC_RELEASE);
   emu::running_block->grid()->publish();

@@ -34,7 +34,6 @@ struct Pending {
         if (n < count) w = n < kStagedWaits ? staged[n] : all[n];
         poll(n < count, w);
       }
-      detail::fence_acq_rel_gpu();
     }
     detail::block_barrier(threads);
   }
@@ -47,7 +46,7 @@ struct Pending {
     const uint64_t target = w.veu & kCounterWait ? (launches + 1) * w.order : epoch + w.order + 1;
     detail::Patience patience(patience_ns);
     for (;;) {
-      const uint64_t seen = mine ? detail::load_relaxed_gpu(flag) : target;
+      const uint64_t seen = mine ? detail::load_acquire_gpu(flag) : target;
       if (detail::all_lanes(seen >= target)) return;
       Report r = report;
       r.on_veu = w.veu, r.on_order = w.order, r.expected = target, r.seen = seen;

@@ -2,15 +2,16 @@
 // for a step poll it.
 //
 //   producer                                consumer
-//   all threads store results               warp 0: up to 32 lanes poll a flag or a counter each (relaxed)
-//   block barrier                           … until all have come
-//   one thread: st.release flag ─────────▶  one fence, acquire and release
+//   all threads store results               warp 0: up to 32 lanes poll a flag or a counter each
+//   block barrier                           (ld.acquire)
+//   one thread: st.release flag ─────────▶  … until all have come
 //                                           block barrier
 //                                           all threads read the results
 //
 // The polling is Pending::wait (rt/device/pending.cuh): rKernels that begin early call it themselves, with their
-// weights and addresses in hand. The barriers of both blocks and the release and fence between them order the results
-// of all threads before the reads of all threads.
+// weights and addresses in hand. The barriers of both blocks, and between them the release and the acquire, order the
+// results of all threads before the reads of all threads. Relaxed loads with a fence behind them would do the same, but
+// a fence waits for all of the thread's accesses, once more behind the last poll.
 #pragma once
 
 #include "rt/exec/edge_counter.cuh"
