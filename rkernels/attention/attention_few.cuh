@@ -17,24 +17,9 @@
 
 #include <cmath>
 
-#include "attention/heads.cuh"
+#include "attention/appended.cuh"
 
 namespace rk {
-
-// The last keys and values, where they do not lie behind the others. FORM is what attention_few calls Appended.
-template <int FORM>
-struct AppendedRows {};
-template <>
-struct AppendedRows<1> {
-  int32_t past;  // how many keys lie before them, in K and V
-  HeadMatrix k, v;
-};
-template <>
-struct AppendedRows<2> {
-  int32_t past;
-  HeadMatrix k, v;
-  HeadMatrix cos, sin;  // of the rotary embedding, a row for each new key and each query, or one for all
-};
 
 // rKernels with kEarly wait for their inputs by themselves.
 template <int EARLY>
@@ -157,6 +142,10 @@ struct AttentionFew : BeginsEarly<Early> {
     k.load(key, end, a.depth, lane, line_k);
     v.load(key, end, a.columns, lane, line_v);
     if constexpr (Early != 0) t.wait_for_inputs();
+    if constexpr (Appended != 0) {
+      k.load_behind(key, end, a.depth, lane, line_k);
+      v.load_behind(key, end, a.columns, lane, line_v);
+    }
     float q[R][kOwn];
     load_queries(t, a, tile, lane, q);
     State s;
@@ -172,10 +161,10 @@ struct AttentionFew : BeginsEarly<Early> {
         key += turn;
         k.load(key, end, a.depth, lane, line_k);
         v.load(key, end, a.columns, lane, line_v);
-      }
-      if constexpr (Appended != 0) {
-        k.load_behind(key, end, a.depth, lane, line_k);
-        v.load_behind(key, end, a.columns, lane, line_v);
+        if constexpr (Appended != 0) {
+          k.load_behind(key, end, a.depth, lane, line_k);
+          v.load_behind(key, end, a.columns, lane, line_v);
+        }
       }
       if constexpr (Appended == 2) embed_new(t, a, tile, key, end, lane, line_k);
       float x[R][kAtOnce];
@@ -187,47 +176,58 @@ struct AttentionFew : BeginsEarly<Early> {
   }
 
  private:
-  // The lane's columns of the queries, multiplied by the scale; zeros where there are none.
+  // What the rotary embedding of N neighbours of a row, from column col on, takes beside them. turn is the row's number
+  // among those that have factors of their own.
+  template <int N>
+  struct Turn {
+    Pack<T, N> other, cos, sin;
+    RT_DEVICE void load(const rt::Task& t, const Args& a, const HeadTile& tile, const T* row, int turn, int col) {
+      const int half = a.depth / 2;
+      const auto factors = [&](const HeadMatrix& m) {
+        return *reinterpret_cast<const Pack<T, N>*>(m.template head<T>(t, tile.b0, tile.b1, tile.b2) +
+                                                    place(turn, m.row, col));
+      };
+      other = *reinterpret_cast<const Pack<T, N>*>(row + (col >= half ? col - half : col + half));
+      cos = factors(a.appended.cos), sin = factors(a.appended.sin);
+    }
+    RT_DEVICE void apply(const Args& a, int col, Pack<T, N>& x) const {
+      RT_UNROLL
+      for (int i = 0; i < N; ++i) {
+        const float across = float(other.v[i]) * float(sin.v[i]);
+        x.v[i] = T(float(x.v[i]) * float(cos.v[i]) + (col >= a.depth / 2 ? across : -across));
+      }
+    }
+  };
+
+  // The lane's columns of the queries, multiplied by the scale; zeros where there are none. There the first query is
+  // loaded again: so no load waits for a condition, and all rows are on their way together.
   static RT_DEVICE void load_queries(const rt::Task& t, const Args& a, const HeadTile& tile, int lane,
                                      float (&q)[R][kOwn]) {
     constexpr int kVec = 4;
     const Q* base = a.q.template head<Q>(t, tile.b0, tile.b1, tile.b2) + tile.q0 * a.q.row;
     RT_UNROLL
-    for (int r = 0; r < R; ++r) {
-      const HeadRow row(a.rows, r);
-      const Q* from = base + row.head * a.q.s2 + row.query * a.q.row;
+    for (int i = 0; i < kOwn; i += kVec) {
+      const int col = column(lane, i);
+      Pack<Q, kVec> held[R];
+      Turn<kVec> turns[R];
       RT_UNROLL
-      for (int i = 0; i < kOwn; i += kVec) {
-        const int col = column(lane, i);
-        Pack<Q, kVec> p = {};
-        if (row.inside(tile) && col < a.depth) {
-          p = *reinterpret_cast<const Pack<Q, kVec>*>(from + col);
-          if constexpr (Appended == 2) embed(t, a, tile, from, tile.q0 + row.query, col, p);
-        }
-        RT_UNROLL
-        for (int e = 0; e < kVec; ++e) q[r][i + e] = float(ProQ::apply(a.pro_q, p.v[e])) * (a.scale * kLog2e);
+      for (int r = 0; r < R; ++r) {
+        const HeadRow row(a.rows, r);
+        const bool there = row.inside(tile) && col < a.depth;
+        const int from = there ? col : 0, query = there ? row.query : 0;
+        const Q* first = base + (there ? row.head * a.q.s2 + query * a.q.row : 0);
+        held[r] = *reinterpret_cast<const Pack<Q, kVec>*>(first + from);
+        if constexpr (Appended == 2) turns[r].load(t, a, tile, first, tile.q0 + query, from);
       }
-    }
-  }
-
-  // The rotary embedding of elements x, from column col on, of a row that begins at `row`; turn is its number among
-  // those that have factors of their own.
-  template <int N>
-  static RT_DEVICE void embed(const rt::Task& t, const Args& a, const HeadTile& tile, const T* row, int turn, int col,
-                              Pack<T, N>& x) {
-    const int half = a.depth / 2;
-    const bool high = col >= half;
-    const HeadMatrix &cos = a.appended.cos, &sin = a.appended.sin;
-    const auto factors = [&](const HeadMatrix& m) {
-      return *reinterpret_cast<const Pack<T, N>*>(m.template head<T>(t, tile.b0, tile.b1, tile.b2) +
-                                                  place(turn, m.row, col));
-    };
-    const auto other = *reinterpret_cast<const Pack<T, N>*>(row + (high ? col - half : col + half));
-    const auto c = factors(cos), s = factors(sin);
-    RT_UNROLL
-    for (int i = 0; i < N; ++i) {
-      const float across = float(other.v[i]) * float(s.v[i]);
-      x.v[i] = T(float(x.v[i]) * float(c.v[i]) + (high ? across : -across));
+      RT_UNROLL
+      for (int r = 0; r < R; ++r) {
+        const bool there = HeadRow(a.rows, r).inside(tile) && col < a.depth;
+        if constexpr (Appended == 2) turns[r].apply(a, col, held[r]);
+        RT_UNROLL
+        for (int e = 0; e < kVec; ++e) {
+          q[r][i + e] = there ? float(ProQ::apply(a.pro_q, held[r].v[e])) * (a.scale * kLog2e) : 0.0f;
+        }
+      }
     }
   }
 
@@ -244,7 +244,9 @@ struct AttentionFew : BeginsEarly<Early> {
       for (int c = 0; c < kLoads; ++c) {
         const int col = column(lane, c * kPer);
         if (i >= 0 && i + a.appended.past < end && col < a.depth) {
-          embed(t, a, tile, k + place(i, m.row), i, col, line[u][c]);
+          Turn<kPer> turn;
+          turn.load(t, a, tile, k + place(i, m.row), i, col);
+          turn.apply(a, col, line[u][c]);
         }
       }
     }

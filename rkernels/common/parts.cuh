@@ -25,8 +25,10 @@ class JoinedParts {
       Part parts[kAtOnce];
       RT_UNROLL
       for (int i = 0; i < kAtOnce; ++i) {
-        parts[i] = Part{{}, -__builtin_huge_valf(), 0.0f};
-        if (s + i < splits) parts[i].load(ahead(row, i, step), col, columns);
+        // Behind the last part the first one is loaded again: so no load waits for a condition.
+        const bool there = s + i < splits;
+        parts[i].load(ahead(row, there ? i : 0, step), col, columns);
+        if (!there) parts[i] = Part{{}, -__builtin_huge_valf(), 0.0f};
       }
       row = ahead(row, kAtOnce, step);
       add(parts);
