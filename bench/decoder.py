@@ -8,7 +8,7 @@ import sys
 from collect import load, made_with
 
 ROWS, WIDTH = 32000, 2048  # of the table of embeddings, of which a token reads one row
-BYTES = {"bf16": 2, "int4": 4}  # of an element of that table; weights of 4 bits leave the table as it is
+BYTES = {"bf16": 2, "int4": 4, "int4_bf16": 2}  # of an element of that table, which keeps the precision of values
 
 
 def form(out, name, size, hbm):

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures one token of a decoder of 1.1 billion parameters on the GPU at hand: how much of the memory's bandwidth its
-# weights take, of 16 bits and of 4, in waves and as an rProgram.
+# weights take, of 16 bits and of 4, in waves and as an rProgram. Weights of 4 bits are multiplied by values of float32
+# (int4) and of bfloat16 (int4_bf16).
 #
 #   scripts/gpu_decoder.sh OUT
 #
@@ -23,15 +24,16 @@ compiled() { # NAME PLAN FLAGS…
 for plan in waves rprogram; do
   compiled "bf16.$plan" $plan --precision bf16 &
   compiled "int4.$plan" $plan --weights int4 &
+  compiled "int4_bf16.$plan" $plan --weights int4 --precision bf16 &
 done
 wait
-for form in bf16 int4; do
+for form in bf16 int4 int4_bf16; do
   for plan in waves rprogram; do
     "$RAMMERC" bench "$out/lib_$form.$plan" --runs 100 --warm-up 20 --json >"$out/$form.$plan.bench.json" \
       2>"$out/log/$form.$plan.bench"
   done
 done
-for form in bf16 int4; do
+for form in bf16 int4 int4_bf16; do
   timeout "${VERIFY:-120}" "$RAMMERC" verify "$out/lib_$form.rprogram" --model "$out/models/$model.onnx" --json \
     >"$out/$form.verify.json" 2>"$out/log/$form.verify"
 done
