@@ -8,6 +8,7 @@ import (
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
@@ -235,6 +236,23 @@ func TestRingOfWarpGroups(t *testing.T) {
 			Needs: Needs{Threads: 256, Shared: 72 << 10, Registers: 80, StreamStep: 12 << 10}}
 		if plan.chooseRing(&k); (k.Side == spec.SharedBound()) != c.whole {
 			t.Errorf("a ring of the groups %q in launches that crowd (%t) may take %d bytes", c.groups, c.crowds, k.Side)
+		}
+	}
+}
+
+// A ring has what is left of a block's shared memory beside its rTasks and the executor, in stages that hold a step.
+func TestRingLeavesRoom(t *testing.T) {
+	const stage = 16 << 10
+	n := Needs{Threads: 256, Shared: 8 << 10, Registers: 64, StreamStep: 4 << 10}
+	two := n.SharedBytes() + schema.ExecutorShared + 2*(stage+schema.StageBarrierBytes)
+	for shared, want := range map[int]int{two: 2, two - 1: 1, two - stage: 1, schema.ExecutorShared: 0, 0: 0} {
+		if got := n.stages(shared, stage); got != want {
+			t.Errorf("%d bytes have %d stages, want %d", shared, got, want)
+		}
+	}
+	for step, want := range map[int]int{1: 128, 128: 128, 130: 256, 16 << 10: 16 << 10} {
+		if got := leastStage(step); got != want {
+			t.Errorf("the smallest stage for %d bytes has %d, want %d", step, got, want)
 		}
 	}
 }
