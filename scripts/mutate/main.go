@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -134,7 +135,10 @@ func (m *mutation) try(dir string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	args := append([]string{"test", "-count=1", "-failfast", "-vet=off", "-overlay", overlay, "-run", m.Run}, tests...)
-	out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // to end the tests, too, and what they have started
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	out, err := cmd.CombinedOutput()
 	switch text := string(out); {
 	case strings.Contains(text, "[build failed]") || strings.Contains(text, "[setup failed]"):
 		return unknown, fmt.Errorf("it does not build:\n%s", text)
