@@ -23,8 +23,8 @@ import gc
 import io
 import json
 import pathlib
+import re
 import shlex
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -76,7 +76,7 @@ def examine(source, name, how, args):
             path, flags = make(source, name, how, pathlib.Path(tmp))
             zoo.session(path, False)  # some exporters and tools give models that ONNX Runtime refuses
         except Exception as e:  # the exporter's failure, not ours
-            row.update(exported=False, note=f"{type(e).__name__}: {e}".splitlines()[0][:200])
+            row.update(exported=False, note=plain(f"{type(e).__name__}: {e}")[:200])
             return row
         gc.collect()
         row.update(exported=True, compiles=False, note="")
@@ -85,6 +85,11 @@ def examine(source, name, how, args):
         except Exception as e:  # one model's failure costs its row
             row.update(note=f"{type(e).__name__}: {e}"[:300])
     return row
+
+
+def plain(text):
+    """The first line of a message, without colours and paths of this machine."""
+    return re.sub(r"\x1b\[\d*m", "", re.sub(r" from /\S+", "", text.splitlines()[0]))
 
 
 def listed(path):
@@ -97,12 +102,6 @@ def commits(rows):
     found = [r["commit"] for r in rows if r.get("commit")]
     several = len(set(found)) > 1
     return ", ".join(c + (f" ({found.count(c)})" if several else "") for c in dict.fromkeys(found))
-
-
-def head():
-    """The commit of this file's repository."""
-    r = subprocess.run(["git", "-C", pathlib.Path(__file__).parent, "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True)
-    return r.stdout.strip()
 
 
 def table(rows, wanted):
@@ -156,7 +155,7 @@ def main():
             continue
         if row is None:
             row = examine(words[0], words[1], words[2:], args)
-            row["commit"] = head()
+            row["commit"] = zoo.head()
             print(json.dumps({k: v for k, v in row.items() if k not in ("package", "file", "flags")}), flush=True)
             if args.rows:
                 with args.rows.open("a") as f:

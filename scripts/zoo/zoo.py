@@ -253,6 +253,13 @@ def examine(package, file, flags, args):
     return row
 
 
+def head():
+    """The commit of this file's repository."""
+    r = subprocess.run(["git", "-C", pathlib.Path(__file__).parent, "rev-parse", "--short=8", "HEAD"], capture_output=True,
+                       text=True)
+    return r.stdout.strip()
+
+
 def table(rows, engine):
     ran = [r for r in rows if "error" in r]
     good = [r for r in ran if r["agrees"]]
@@ -264,7 +271,7 @@ largest such error of ONNX Runtime itself, with its optimisations, and with inpu
 their last place. An error is allowed of {TOLERANCE:g}, of {HALF:g} in models of float16, and of {SWAY} times the sway; differences of
 at most {SMALL:g} do not count.
 
-{sum(r["compiles"] for r in rows)} of {len(rows)} files of {len({r["package"] for r in rows})} packages compile; {len(good)} of {len(ran)} that ran agree.
+{sum(r["compiles"] for r in rows)} of {len(rows)} files of {len({r["package"] for r in rows})} packages compile; {len(good)} of {len(ran)} that ran agree, at commit {head()}.
 
 | package | file | nodes | compiles | error | sway | agrees | note |
 | --- | --- | ---: | --- | ---: | ---: | --- | --- |
