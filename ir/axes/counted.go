@@ -46,13 +46,13 @@ func countUp(a *analyser, n *ir.Node, _ [][]Axis) ([][]Axis, error) {
 	return [][]Axis{{a.counted(n)}, count()}, nil
 }
 
-// gatherND takes by tuples of indices from static axes.
+// gatherND takes by tuples of indices. Its rKernel is told how long the axis is along which the first of them counts.
 func gatherND(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 	batch, last := int(n.Int("batch_dims", 0)), len(in[1])-1
-	if err := a.static("the axes from which it takes elements", in[0]...); err != nil {
+	if err := a.static("a tuple of indices", in[1][last]); err != nil {
 		return nil, err
 	}
-	if err := a.static("a tuple of indices", in[1][last]); err != nil {
+	if err := a.behindFirst("the axes from which it takes elements", in[0], in[1][last].Largest() > 0 && batch == 0); err != nil {
 		return nil, err
 	}
 	for _, x := range in[1][:batch] {
@@ -64,9 +64,21 @@ func gatherND(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 	return [][]Axis{slices.Concat(in[1][:last], in[0][from:])}, nil
 }
 
-// scatter applies the live updates, whose number its rKernel is told, to data that is the same in all runs.
+// behindFirst says that axes are the same in all runs but for the first, if that may have an extent that an rKernel is
+// told.
+func (a *analyser) behindFirst(what string, list []Axis, told bool) error {
+	if told {
+		if err := a.begins(what, list[0]); err != nil {
+			return err
+		}
+		list = list[1:]
+	}
+	return a.static(what, list...)
+}
+
+// scatter applies the live updates, whose number its rKernel is told, to data of which one axis may differ between runs.
 func scatter(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
-	data := slices.Clone(in[0])
+	data, told := slices.Clone(in[0]), n.Is("ScatterND") && in[1][len(in[1])-1].Largest() > 0
 	if n.Is("ScatterElements") { // its rKernel is told how long the axis is along which indices count
 		at := axisAttr(n, 0, len(data))
 		if err := a.begins("the axis along which it changes elements", data[at]); err != nil {
@@ -74,7 +86,7 @@ func scatter(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 		}
 		data = slices.Delete(data, at, at+1)
 	}
-	if err := a.static("what it changes", data...); err != nil {
+	if err := a.behindFirst("what it changes", data, told); err != nil {
 		return nil, err
 	}
 	last := len(in[1])

@@ -148,6 +148,10 @@ func GatherND(b *build.Builder, g *build.Group) error {
 	src := elementwise.Reshaped(b, data, []int64{cube[0], perBatch})
 	index := elementwise.Reshaped(b, indices, []int64{cube[0], cube[1], int64(k)})
 	size := float64(data.DType().Size())
+	var live []roperator.LiveArg
+	if batch == 0 && k > 0 {
+		live = liveNumber("tuples.extent[0]", b.Axis(g.Anchor.Inputs[0], 0))
+	}
 	b.Add(g.Kind(), build.MoveCandidates(cube, 1, func(t build.Tiling) *roperator.Candidate {
 		c := &roperator.Candidate{
 			Inst: b.Instance("gather_nd", data.DType()), Tasks: t.Tasks,
@@ -164,6 +168,7 @@ func GatherND(b *build.Builder, g *build.Group) error {
 			Writes: []roperator.Access{{View: dst, Box: t.Box}},
 		}
 		c.Reads = roperator.AppendRead(c.Reads, index, build.WholeDim(t, 2, int64(k)))
+		c.Live = live
 		elements := float64(t.Largest())
 		c.Work.WriteBytes = elements * size
 		c.Work.AddRead(src, elements*size)

@@ -31,6 +31,9 @@ func ScatterND(b *build.Builder, g *build.Group) error {
 		count: ir.Count(indices[:last]), size: ir.Count(shape[k:]),
 		live: liveNumber("count", b.AxesOf(g.Anchor.Inputs[1])[:last]...),
 	}
+	if k > 0 {
+		s.live = append(s.live, liveNumber("places.tuples.extent[0]", b.Axis(g.Anchor.Inputs[0], 0))...)
+	}
 	return s.add(b, p)
 }
 
