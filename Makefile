@@ -2,7 +2,7 @@
 GO ?= go
 FUZZTIME ?= 10m
 
-.PHONY: check test conformance race fuzz soak sanitize mutate replay zoo sweep gpu generate fmt
+.PHONY: check test conformance race fuzz soak sanitize mutate replay zoo dynamic sweep gpu generate fmt
 
 ## check: formatting, vet, staticcheck, dead code, generated files up to date, clean module file
 check:
@@ -51,6 +51,12 @@ replay:
 zoo:
 	$(GO) build -o .zoo/rammerc ./cmd/rammerc
 	$(or $(RAMMER_PYTHON),python3) scripts/zoo/zoo.py --rammerc .zoo/rammerc --cache .zoo --engine $(or $(ENGINE),eval) --table docs/ZOO.md
+
+## dynamic: models with ranges and lists of extents, compiled once each, compared with ONNX Runtime; needs these, too
+dynamic:
+	$(GO) build -o .zoo/rammerc ./cmd/rammerc
+	$(or $(RAMMER_PYTHON),python3) scripts/zoo/dynamic.py prepare --cache .zoo .zoo/cases
+	$(or $(RAMMER_PYTHON),python3) scripts/zoo/dynamic.py check --rammerc .zoo/rammerc --out .zoo/dynamic .zoo/cases
 
 ## sweep: models of torchvision, timm, transformers and scikit-learn (scripts/zoo/sweep.txt) as zoo does; needs these, too
 sweep:
