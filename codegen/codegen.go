@@ -44,6 +44,8 @@ type Options struct {
 	// Specials are the plans of special programs: programs beside a general one for parts of its ranges, the smallest
 	// first. Their graphs have its ranges in its order; a range may have a single extent there.
 	Specials []*vdevice.Plan
+	// Apart says that each program, also the one that is not special, takes one combination of extents alone: its largest.
+	Apart bool
 
 	cubin bool // the source is for a cubin (EmitCubin): without host code, with what callers of the driver need
 }

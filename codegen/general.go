@@ -59,8 +59,8 @@ func (s *source) generalTables() {
 	s.requirements()
 	specials, name := s.specialRows(), stringTree("", jsonText(s.extentsText()))
 	s.printf("const rt::General general = {%s, %d, ranges, input_axes, %d, output_axes, apply_extents, "+
-		"derive_extents, %d, states, advance_extents, requirements, %d, %s};\n\n",
-		name.text(0), len(g.Ranges), len(s.visible()), len(s.states()), len(s.specials), specials)
+		"derive_extents, %d, states, advance_extents, requirements, %d, %s, %v};\n\n",
+		name.text(0), len(g.Ranges), len(s.visible()), len(s.states()), len(s.specials), specials, s.opt.Apart)
 }
 
 // requirements writes the rows of the outputs that must be 0, and with which message a run fails otherwise.
@@ -199,7 +199,16 @@ func (l *layout) rangeTexts() []string {
 }
 
 // extentsText names the program by the extents that it takes: "batch=1..8 seq=1..512".
-func (l *layout) extentsText() string { return strings.Join(l.rangeTexts(), " ") }
+func (l *layout) extentsText() string {
+	if !l.opt.Apart {
+		return strings.Join(l.rangeTexts(), " ")
+	}
+	var parts []string
+	for _, r := range l.plan.Graph.Ranges {
+		parts = append(parts, fmt.Sprintf("%s=%d", r.Name, r.Hi))
+	}
+	return strings.Join(parts, " ")
+}
 
 func jsonText(text string) string {
 	data, err := json.Marshal(text)
@@ -298,7 +307,7 @@ const generalContext = `class GeneralContext : public rt::GeneralContext<Program
   };
   void describe() {
     describe(inputs_, input_tensors, general_.inputs, model_.input_count);
-    describe(outputs_, output_tensors, general_.outputs, general_.output_count);
+    describe(outputs_, output_tensors, outputs_of_run(), general_.output_count);
     io_ = {model_.input_count, inputs_.tensors.data(), general_.output_count, outputs_.tensors.data()};
   }
   void describe(Described& to, const @NAME@_tensor* largest, const rt::GeneralPort* ports, int count) {

@@ -56,15 +56,15 @@ func Check(job *driver.Job, o driver.CompileOptions) (r *CheckReport, err error)
 		return nil, err
 	}
 	r = &CheckReport{Schema: "rammerc/check/v1", Model: o.Path, Device: spec.Name, Rows: []CheckRow{}}
-	r.Found, err = refusal(job, o, spec, &r.States)
+	r.Found, err = refusal(job, o, spec, r)
 	r.Warnings = job.Warnings
 	found := diag.All(err)
 	if err != nil && len(found) == 0 {
 		return nil, err
 	}
 	r.group(found)
-	if len(found) == 0 {
-		r.Programs, r.Generate = o.ProgramTexts(), o.GenerateText()
+	if r.Generate = o.GenerateText(); len(found) == 0 && r.Programs == nil {
+		r.Programs = o.ProgramTexts()
 	}
 	return r, nil
 }
@@ -72,10 +72,10 @@ func Check(job *driver.Job, o driver.CompileOptions) (r *CheckReport, err error)
 // refusal runs the stages that can refuse a model. When a stage finds problems, the next one looks at the graph without
 // the nodes that have them, so that the problems of several stages show at once. It returns the extents that only a run
 // finds, and the states that the library would keep.
-func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec, states *[]string) (found []string,
+func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec, r *CheckReport) (found []string,
 	err error) {
 	if o.HasRanges() || len(o.States) > 0 || o.Generate != "" {
-		return general(job, o, spec, states)
+		return general(job, o, spec, r)
 	}
 	var l diag.List
 	m, err := driver.LoadPartly(job, o.ModelOptions)
@@ -97,7 +97,7 @@ func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec, states
 		return nil, joinProblems(&l, driver.Explain(diag.InFile(err, o.Path), m))
 	}
 	if o.Finds() && l.Errors() == 0 {
-		return general(job, o, spec, states)
+		return general(job, o, spec, r)
 	}
 	if err := driver.ConstantShapes(g); err != nil {
 		l.Items = append(l.Items, diag.All(driver.Explain(diag.InFile(err, o.Path), m))...)
@@ -111,7 +111,7 @@ func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec, states
 }
 
 // general runs the stages for a model with extents that only a run knows, and returns those that it finds itself.
-func general(job *driver.Job, o driver.CompileOptions, spec *device.Spec, states *[]string) (found []string,
+func general(job *driver.Job, o driver.CompileOptions, spec *device.Spec, report *CheckReport) (found []string,
 	err error) {
 	ops, err := driver.LowerGeneral(job, o, spec)
 	if err != nil {
@@ -122,7 +122,10 @@ func general(job *driver.Job, o driver.CompileOptions, spec *device.Spec, states
 			found = append(found, r.String())
 		}
 	}
-	*states = ops.StateTexts()
+	if o.HasRanges() && len(ops.Ranges) == 0 {
+		report.Programs = o.ApartTexts()
+	}
+	report.States = ops.StateTexts()
 	return found, scheduled(job, o, spec, ops)
 }
 

@@ -65,6 +65,7 @@ type Compilation struct {
 	// specials are the special programs of a general one, the smallest first, and ranges the dims that have them.
 	specials []*vdevice.Plan
 	ranges   []axes.Range
+	apart    bool // specials are programs for one combination of extents each, and plan that for the largest
 	// known are the rKernel instances that other programs of the library have, by their keys.
 	known map[string]bool
 }
@@ -99,13 +100,16 @@ func Plan(job *Job, opt CompileOptions) (*Compilation, error) {
 		return nil, diag.New("bad-flag", "--code is about a GPU's machine code; give --target sm_90 or another GPU")
 	}
 	c := &Compilation{opt: opt, spec: spec}
-	if err := c.prepare(job); err != nil {
-		return nil, err
+	if err = c.prepare(job); err == nil {
+		err = c.schedule(job)
 	}
-	if err := c.schedule(job); err != nil {
-		return nil, err
+	if err == nil {
+		return c, c.planSpecials(job)
 	}
-	return c, c.planSpecials(job)
+	if points := opt.apart(err); points != nil {
+		return planApart(job, opt, spec, points)
+	}
+	return nil, err
 }
 
 // prepare runs the stages from the model to the optimised graph.

@@ -143,10 +143,28 @@ func (o *ModelOptions) HasRanges() bool { return len(o.ranges()) > 0 }
 // LowerGeneral runs the stages from a model whose dims have ranges to its rOperators.
 func LowerGeneral(job *Job, opt CompileOptions, spec *device.Spec) (*roperator.Graph, error) {
 	c := &Compilation{opt: opt, spec: spec}
+	ops, err := c.general(job)
+	if err == nil {
+		return ops, nil
+	}
+	points := opt.apart(err)
+	for _, p := range points { // of which the last one is the largest
+		if c, err = fixedProgram(opt, spec, opt.ranges(), p, job); err != nil {
+			return nil, err
+		}
+		if ops, err = c.lowered(&Job{}); err != nil {
+			return nil, Explain(err, c.model)
+		}
+	}
+	return ops, err
+}
+
+// general runs the stages from the model to its rOperators.
+func (c *Compilation) general(job *Job) (*roperator.Graph, error) {
 	if err := c.prepare(job); err != nil {
 		return nil, err
 	}
-	ops, err := lowerStateful(job, c.graph, c.axes, c.lowerStates(), spec, opt)
+	ops, err := lowerStateful(job, c.graph, c.axes, c.lowerStates(), c.spec, c.opt)
 	return ops, Explain(err, c.model)
 }
 

@@ -83,6 +83,8 @@ class GeneralProgram : public Context<Program> {
     this->explained([&] { put(stream, in, out, true, before); });
   }
 
+  const General& general() const { return general_; }
+
   // The extents of the latest inference, with those that it has found.
   const std::vector<int64_t>& extents() const { return extents_; }
 

@@ -1,6 +1,8 @@
 // What a general program has beside a Model: the ranges of dims, and what its tensors have of them.
 #pragma once
 
+#include <string>
+
 #include "rt/host/model.h"
 
 namespace rt {
@@ -67,6 +69,7 @@ struct General {
   const Requirement* requirements;    // the last one has no message
   int special_count;
   const Special* specials;  // the smallest first
+  bool apart;               // each program takes one combination of extents alone
 };
 
 // A program for a part of the ranges of a general one, with the same ranges in the same order.
@@ -81,6 +84,14 @@ inline bool allows(const Range& r, int64_t n) {
     if (r.values[i] == n) return true;
   }
   return r.value_count == 0;
+}
+
+// A range as --dim spells it.
+inline std::string text(const Range& r) {
+  std::string s = std::string(r.name) + "=";
+  if (r.value_count == 0) return s + std::to_string(r.lo) + ".." + std::to_string(r.hi);
+  for (int i = 0; i < r.value_count; ++i) s += (i > 0 ? "," : "") + std::to_string(r.values[i]);
+  return s;
 }
 
 }  // namespace rt

@@ -131,7 +131,7 @@ class GeneralContext {
     whole_.check_process();
     if (most < 0) throw Error{kBadArgument, "the number of special programs is below 0"};
     std::lock_guard<std::mutex> hold(mutex_);
-    most_ = most;
+    most_ = general_.apart ? std::max(most, 1) : most;  // where no program is general, the one that runs next stays
     turn();
   }
 
@@ -146,6 +146,8 @@ class GeneralContext {
     }
     return n;
   }
+
+  const GeneralPort* outputs_of_run() const { return current_->general().outputs; }
 
   void run_async(dev::Stream stream, const void* const* in, void* const* out) {
     whole_.check_process();
@@ -175,7 +177,6 @@ class GeneralContext {
   }
 
   bool inherited() const { return whole_.inherited(); }
-
   // How the context runs at present, as JSON.
   const char* info() const { return info_; }
 
@@ -264,7 +265,10 @@ class GeneralContext {
     One* next = &whole_;
     for (size_t i = 0; i < kept_.size() && next == &whole_; ++i) {
       if (takes(*general_.specials[i].general)) next = special(i);
-      if (next == nullptr) break;
+    }
+    if (next == nullptr && general_.apart) {
+      current_ = &whole_, applied_ = whole_.extents();  // which takes no other ones
+      throw Error{kOutOfMemory, "there is no memory for the program of these dims"};
     }
     if (next == nullptr) next = &whole_;
     next->set_extents(extents_);
@@ -370,13 +374,6 @@ class GeneralContext {
   std::string where(int input, int axis, int64_t n) const {
     return "input " + std::string(general_.inputs[input].name) + ", axis " + std::to_string(axis) + ": the extent is " +
            std::to_string(n);
-  }
-
-  static std::string text(const Range& r) {
-    std::string s = std::string(r.name) + "=";
-    if (r.value_count == 0) return s + std::to_string(r.lo) + ".." + std::to_string(r.hi);
-    for (int i = 0; i < r.value_count; ++i) s += (i > 0 ? "," : "") + std::to_string(r.values[i]);
-    return s;
   }
 
   static constexpr int kMostSpecials = 16;  // unless limit_specials says otherwise

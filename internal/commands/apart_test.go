@@ -1,0 +1,77 @@
+package commands
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/runner"
+)
+
+// recogniserText reads text of any width: convolutions slide along it, and a GRU walks along what they find, in both
+// directions. How long that is, is no product of the width.
+const recogniserText = `graph "recogniser" (%x: float32[batch,1,8,width], %k: float32[6,1,3,3], %w: float32[2,12,6], %r: float32[2,12,4]) {
+  %low = Conv(%x, %k) {pads = [1, 1, 1, 1], strides = [2, 2]}
+  %sharp = Relu(%low)
+  %rows = MaxPool(%sharp) {kernel_shape = [4, 1], strides = [4, 1]}
+  %two = const int64[1] {2}
+  %flat = Squeeze(%rows, %two)
+  %steps = Transpose(%flat) {perm = [2, 0, 1]}
+  %y = GRU(%steps, %w, %r) {hidden_size = 4, direction = "bidirectional"}
+  return %y
+}
+`
+
+// Where no program can be general, each combination of the extents of lists has a program of its own in the library.
+func TestProgramsApart(t *testing.T) {
+	needCxx(t)
+	t.Parallel()
+	model, dir := inferred(t, recogniserText), filepath.Join(t.TempDir(), "lib")
+	c := driver.CompileOptions{Out: dir, Target: driver.TargetEmu, Emit: driver.EmitLibrary}
+	c.Path, c.Dims = model, []string{"batch=1,2", "width=5..20"}
+	if _, err := driver.Compile(&driver.Job{}, c); err == nil || !strings.Contains(err.Error(), "dynamic-") {
+		t.Errorf("width=5..20: %v, want dynamic-…", err)
+	}
+	c.Dims[1] = "width=5,8,20"
+	built, err := driver.Compile(&driver.Job{}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := VerifyOptions{Model: model, Samples: 20, RandomSeed: 3}
+	o.Path = dir
+	if r, err := Verify(&driver.Job{}, o); err != nil || !r.OK {
+		t.Errorf("%+v, %v", r, err)
+	}
+	want := []string{"batch=1 width=5", "batch=1 width=8", "batch=2 width=5", "batch=2 width=8", "batch=1 width=20",
+		"batch=2 width=20"}
+	c.Out = ""
+	if r, err := Check(&driver.Job{}, c); err != nil || !slices.Equal(r.Programs, want) {
+		t.Errorf("check: %+v, %v", r, err)
+	}
+	for _, name := range want {
+		o := RunOptions{Random: true}
+		o.Path, o.Dims = dir, strings.Fields(name)
+		if r, err := Run(&driver.Job{}, o); err != nil || r.Program != name {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	l, err := engine.OpenLibrary(built.Library, runner.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	others := [][]int64{{6, 1, 3, 3}, {2, 12, 6}, {2, 12, 4}}
+	if err := l.SetDims(append([][]int64{{1, 1, 8, 9}}, others...)); err == nil ||
+		!strings.Contains(err.Error(), "input x, axis 3: the extent is 9, want width=5,8,20") {
+		t.Errorf("width=9: %v", err)
+	}
+	for width, length := range map[int64]int64{5: 3, 8: 4, 20: 10} {
+		err := l.SetDims(append([][]int64{{2, 1, 8, width}}, others...))
+		if err != nil || !slices.Equal(l.Outputs[0].Dims, []int64{length, 2, 2, 4}) {
+			t.Errorf("width=%d: %+v, %v", width, l.Outputs, err)
+		}
+	}
+}
