@@ -51,6 +51,7 @@ type productKey struct {
 	x       *ir.Value
 	op      string
 	epsilon float64
+	centred int64
 }
 
 type productJoiner struct {
@@ -70,7 +71,7 @@ func (j *productJoiner) key(n *ir.Node) (key productKey, ok bool) {
 		ir.Count(dims[:len(dims)-1]) > mostRows || slices.Contains(j.c.Root.Outputs, y) || j.isTransformed(y) {
 		return key, false
 	}
-	return productKey{x, n.Op, n.Float("rms_epsilon", 0)}, true
+	return productKey{x, n.Op, n.Float("rms_epsilon", 0), n.Int("centred", 0)}, true
 }
 
 // isTransformed reports whether the only user of v, behind views, is an elementwise operator.

@@ -70,7 +70,7 @@ var Passes = []Pass{
 	{"fold-affine", foldAffine, "constant scales and shifts disappear in the weights and bias before them"},
 	{"simplify-algebra", simplifyAlgebra, "folding leaves chains of constants"},
 	{"fold-constants", foldConstants, "the passes above have made more values constant"},
-	{"absorb-norms", absorbNorms, "factors before and behind normalisations have been folded into their scales"},
+	{AbsorbNorms, absorbNorms, "factors before and behind normalisations have been folded into their scales"},
 	{"join-products", joinProducts, "the products that share rows are known, and so are constant weights"},
 	{"quantize-weights", quantizeWeights, "scales that were folded into weights need no operator of their own"},
 	{"fuse-cached-attention", fuseCachedAttention, "what appends keys and values, and turns them, needs no operators of its own"},
@@ -94,6 +94,9 @@ var Passes = []Pass{
 	{"concat-in-place", concatInPlace, "producers can write directly into the result of a Concat"},
 	{StoreChannelsLast, storeChannelsLast, "the operators between which values are stored are known"},
 }
+
+// AbsorbNorms is the pass to leave out for devices whose products normalise no rows.
+const AbsorbNorms = "absorb-norms"
 
 // RepeatSteps is the pass to leave out where dims have ranges, along which loops cannot be compared.
 const RepeatSteps = "repeat-steps"
@@ -154,9 +157,10 @@ var Constraints = []Constraint{
 	{"fuse-cached-attention", "extract-views", "it looks for Slice, Concat and Reshape nodes"},
 	{"fold-constants", "split-rotary", "the bounds of slices must be constants"},
 	{"split-rotary", "extract-views", "it looks for Slice and Concat nodes"},
-	{"recognize-rms-norm", "absorb-norms", "it looks for RMSNormalization"},
-	{"absorb-norms", "join-products", "products of the same normalised rows are joined"},
-	{"absorb-norms", "quantize-weights", "scales fold into float weights"},
+	{"recognize-layer-norm", AbsorbNorms, "neither are means and variances"},
+	{"recognize-rms-norm", AbsorbNorms, "it looks for RMSNormalization"},
+	{AbsorbNorms, "join-products", "products of the same normalised rows are joined"},
+	{AbsorbNorms, "quantize-weights", "scales fold into float weights"},
 	{"join-products", "quantize-weights", "float weights are joined"},
 	{"join-products", "extract-views", "it looks for Reshape and the like behind products"},
 	{"expand-recurrent", "hoist-projections", "it looks for cells"},

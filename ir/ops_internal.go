@@ -97,13 +97,15 @@ var internalOps = []Op{
 		Doc: "x·v of x[…,K] and v[k,n] = (w[k,n] - zero[k/block,n])·scale[k/block,n] of w[K,N]; without zero the zero points " +
 			"are 0; with rms_epsilon, rows are normalised as in RMSMatMul",
 	},
-	// The product of few rows, normalised by their root mean squares. The scale of the normalisation is a factor of w.
+	// The product of few rows, normalised by their root mean squares or standard deviations. The scale of the
+	// normalisation is a factor of w, which also takes means off the rows where its columns have the mean 0.
 	{
 		Domain: InternalDomain, Name: "RMSMatMul", Since: 1, Kind: KindContraction, Infer: inferRMSMatMul,
 		Inputs:  []Port{port("x", "T", floatTypes), port("w", "T", floatTypes)},
 		Outputs: []Port{port("y", "T", floatTypes)},
-		Attrs:   []AttrSpec{required("rms_epsilon", AttrFloat)},
-		Doc:     "x·w of x[…,K] and w[K,N], each row divided by sqrt(mean(x²) + rms_epsilon) of its row of x",
+		Attrs:   []AttrSpec{required("rms_epsilon", AttrFloat), intAttr("centred", 0)},
+		Doc: "x·w of x[…,K] and w[K,N], each row divided by sqrt(mean(x²) + rms_epsilon) of its row of x; if centred is 1, " +
+			"by sqrt(variance(x) + rms_epsilon)",
 	},
 	// Products of integers of 8 bits. Zero points of matrices are operators of their own, since they change sums only by
 	// what sums of rows and columns say; that of a convolution is what its padding stands for.

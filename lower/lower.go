@@ -253,6 +253,11 @@ func reportError(b *build.Builder, n *ir.Node, err error) {
 	}
 }
 
+// NormalisesInProducts reports whether products of few rows normalise these on the way, on a device.
+func NormalisesInProducts(spec *device.Spec) bool {
+	return gemm.Normalises(target.Of(spec))
+}
+
 // ConvolvesOnTensorCores reports whether convolutions that are not depthwise multiply on tensor cores in the precision.
 // Their kernels are faster where images are stored with their channels innermost.
 func ConvolvesOnTensorCores(p precision.Precision) bool { return conv.OnTensorCores(p) }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Times whole answers of a decoder of GPT-2's size on the GPU at hand: 128 tokens behind a prompt of 16, chosen greedily,
-# by libraries of --generate as rPrograms and in waves, and by PyTorch with a CUDA graph for each token.
+# Times whole answers of a decoder of GPT-2's size on the GPU at hand: 128 tokens behind a prompt of 16, chosen greedily
+# and with four beams, by libraries of --generate as rPrograms and in waves, and by PyTorch with a CUDA graph for each
+# token; and says what an answer launches and copies.
 #
 #   scripts/gpu_generate.sh OUT
 #
@@ -14,15 +15,16 @@ source "$(dirname "$0")/gpu_common.sh"
 read -ra precisions <<<"${PRECISIONS:-fp32 fp16}"
 libraries=()
 for precision in "${precisions[@]}"; do
-  for plan in rprogram waves; do libraries+=("$out/gpt2_${precision}_$plan"); done
+  for plan in rprogram waves waves_beam4; do libraries+=("$out/gpt2_${precision}_$plan"); done
 done
 if [[ ${STEPS:-build time} == *build* ]]; then
   [ -f "$out/models/gpt2.onnx" ] || python3 "$root/bench/generate.py" model "$out/models/gpt2.onnx" || exit 1
   for library in "${libraries[@]}"; do
     name=$(basename "$library")
-    IFS=_ read -r _ precision plan <<<"$name"
+    IFS=_ read -r _ precision plan search <<<"$name"
     "$RAMMERC" compile "$out/models/gpt2.onnx" --name "$name" --target "$arch" --offline --plan "$plan" \
-      --precision "$precision" --generate greedy --max-tokens 144 --emit lib -o "$library" --json \
+      --precision "$precision" --generate "$([ "$search" = beam4 ] && echo beam=4 || echo greedy)" --max-tokens 144 \
+      --emit lib -o "$library" --json \
       >"$out/$name.compile.json" 2>"$out/log/$name.compile" &
   done
   wait

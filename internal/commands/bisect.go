@@ -48,8 +48,12 @@ func bisect(job *driver.Job, o SubjectOptions, in engine.Tensors, relL2 float64)
 	if err != nil {
 		return nil, nil, err
 	}
+	spec, err := o.Spec(&driver.Job{})
+	if err != nil {
+		return nil, nil, err
+	}
 	g := m.Graph
-	if err := driver.Optimise(&driver.Job{}, g, nil, driver.CompileOptions{}); err != nil {
+	if err := driver.Optimise(&driver.Job{}, g, nil, spec, driver.CompileOptions{}); err != nil {
 		return nil, nil, err
 	}
 	after := observe(g, in)

@@ -90,7 +90,7 @@ func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec, r *Che
 		}
 	}
 	o.FindExtents()
-	if err := driver.Optimise(job, g, nil, o); err != nil {
+	if err := driver.Optimise(job, g, nil, spec, o); err != nil {
 		if slices.ContainsFunc(l.Items, func(d *diag.Diagnostic) bool { return d.ID == "unbound-dim" }) {
 			return nil, &l // the extents that readable gave to these dims may be what does not fit
 		}

@@ -214,7 +214,11 @@ func growRMSMatMul(r *generator) {
 	}
 	epsilon := ir.FloatAttr(float64(float32(oneOf(r, 1e-3, 0.5))))
 	w := r.constant(r.between(x.DType, -1, 1, k, r.extent()))
-	r.nodes(ir.InternalDomain, "RMSMatMul", 1, ir.Attrs{"rms_epsilon": epsilon}, x, w)
+	attrs := ir.Attrs{"rms_epsilon": epsilon}
+	if r.one(2) {
+		attrs["centred"] = ir.IntAttr(1)
+	}
+	r.nodes(ir.InternalDomain, "RMSMatMul", 1, attrs, x, w)
 }
 
 // growIntegerMatMul multiplies integers of 8 bits, of which the second ones may be constants.

@@ -102,7 +102,7 @@ func calibrationData(ports []engine.Port, data []string) (*engine.Samples, error
 // where the database has them.
 func (c *Compilation) timesIn(choice precision.Choice) ([]budget.OpTime, error) {
 	g := ir.Clone(c.model.Graph)
-	if err := graphopt.Run(g, c.opt.passes(choice)); err != nil {
+	if err := graphopt.Run(g, c.opt.passesFor(c.spec, choice)); err != nil {
 		return nil, err
 	}
 	if err := ConstantShapes(g); err != nil {

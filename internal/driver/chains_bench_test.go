@@ -56,7 +56,7 @@ func compileInStages(b *testing.B, path, target string) {
 	var plans []schedule.Proposal
 	stage("import", func() (err error) { c.model, err = Load(job, o.ModelOptions, true); return err })
 	c.graph = c.model.Graph
-	stage("optimise", func() error { return Optimise(job, c.graph, nil, o) })
+	stage("optimise", func() error { return Optimise(job, c.graph, nil, spec, o) })
 	stage("lower", func() (err error) { ops, err = c.lowered(job); return err })
 	stage("schedule", func() (err error) { plans, err = c.candidates(job, ops); return err })
 	stage("verify", func() error { return vdevice.Verify(plans[0].Plan) })

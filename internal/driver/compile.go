@@ -152,7 +152,7 @@ func (c *Compilation) optimised(job *Job) (err error) {
 	if err := c.dump.Write("import", "model", "rir", graphText(c.dump, c.graph)); err != nil {
 		return err
 	}
-	err = Optimise(job, c.graph, c.dump, *opt)
+	err = Optimise(job, c.graph, c.dump, c.spec, *opt)
 	return diag.InFile(err, opt.Path)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/graphopt"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/dump"
@@ -181,15 +182,15 @@ func ConstBytes(g *ir.Graph) int64 {
 	return total
 }
 
-// Optimise runs graphopt in place for the precisions that opt asks for, dumping after each pass.
-func Optimise(job *Job, g *ir.Graph, d *dump.Dir, opt CompileOptions) error {
+// Optimise runs graphopt in place for a device and the precisions that opt asks for, dumping after each pass.
+func Optimise(job *Job, g *ir.Graph, d *dump.Dir, spec *device.Spec, opt CompileOptions) error {
 	choice := opt.PrecisionChoice()
 	if err := unmatched(choice, g); err != nil {
 		return err
 	}
 	done := job.Stage("optimise")
 	before := len(g.Nodes)
-	passes := opt.passes(choice)
+	passes := opt.passesFor(spec, choice)
 	passes.After = func(s graphopt.Step) error {
 		return d.Write("graphopt", s.Pass.Name, "rir", graphText(d, s.Graph))
 	}
@@ -208,6 +209,15 @@ func (o *CompileOptions) passes(choice precision.Choice) graphopt.Options {
 	}
 	if o.oneOfRange {
 		opt.Disable = []string{graphopt.RepeatSteps}
+	}
+	return opt
+}
+
+// passesFor are passes for a device.
+func (o *CompileOptions) passesFor(spec *device.Spec, choice precision.Choice) graphopt.Options {
+	opt := o.passes(choice)
+	if !lower.NormalisesInProducts(spec) {
+		opt.Disable = append(opt.Disable, graphopt.AbsorbNorms)
 	}
 	return opt
 }

@@ -157,6 +157,10 @@ func TestNormalisedRows(t *testing.T) {
 		cases = append(cases, Case{
 			Name: fmt.Sprintf("%dx%dx%d", m, k, n), In: fmt.Sprintf("%%x: float32[%d,%d]", m, k),
 			Body: weights("b", k, n) + "%y = rammer.RMSMatMul(%x, %b) {rms_epsilon = 0.25f}", Out: "%y",
+		}, Case{ // rows far from 0 in comparison with their deviation
+			Name: fmt.Sprintf("%dx%dx%d, centred", m, k, n), In: fmt.Sprintf("%%x: float32[%d,%d]", m, k),
+			Body: weights("b", k, n) + "%far = const float32[1] {64}\n%x64 = Add(%x, %far)\n" +
+				"%y = rammer.RMSMatMul(%x64, %b) {rms_epsilon = 0.25f, centred = 1}", Out: "%y",
 		})
 	}
 	cases = append(cases, Case{

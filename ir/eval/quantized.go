@@ -35,18 +35,19 @@ func quantizedMatMul(c *call) []*ir.Tensor {
 	})
 	x := c.arg(0)
 	if a, ok := c.Attrs["rms_epsilon"]; ok {
-		x = rowsNormalised(x, a.F)
+		x = rowsNormalised(x, a.F, false)
 	}
 	return matrixProduct(c, x, ir.FromSlice(ir.Float64, v, k, n), c.arg(0).DType)
 }
 
-// rmsMatMul is the product with x whose rows are divided by their root mean squares.
+// rmsMatMul is the product with x whose rows are divided by their root mean squares or standard deviations.
 func rmsMatMul(c *call) []*ir.Tensor {
-	return matrixProduct(c, rowsNormalised(c.arg(0), c.Attr("rms_epsilon").F), c.arg(1), c.arg(0).DType)
+	return matrixProduct(c, rowsNormalised(c.arg(0), c.Attr("rms_epsilon").F, c.Attr("centred").I != 0), c.arg(1), c.arg(0).DType)
 }
 
-// rowsNormalised is x as float64, each row along the last axis divided by sqrt(mean of its squares + epsilon).
-func rowsNormalised(x *ir.Tensor, epsilon float64) *ir.Tensor {
+// rowsNormalised is x as float64, each row along the last axis divided by sqrt(mean of its squares + epsilon). The
+// squares are those of the distances from the row's mean if centred.
+func rowsNormalised(x *ir.Tensor, epsilon float64, centred bool) *ir.Tensor {
 	v := values[float64](x)
 	if len(x.Dims) == 0 {
 		fail("x is a scalar, want vectors or matrices")
@@ -54,9 +55,14 @@ func rowsNormalised(x *ir.Tensor, epsilon float64) *ir.Tensor {
 	k := int(x.Dims[len(x.Dims)-1])
 	for first := 0; first < len(v); first += k {
 		row := v[first : first+k]
-		square := 0.0
+		mean, square := 0.0, 0.0
+		if centred {
+			for _, e := range row {
+				mean += e / float64(k)
+			}
+		}
 		for _, e := range row {
-			square += e * e
+			square += (e - mean) * (e - mean)
 		}
 		for i := range row {
 			row[i] /= math.Sqrt(square/float64(k) + epsilon)

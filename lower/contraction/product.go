@@ -37,6 +37,8 @@ type Product struct {
 	// RootMeanSquare, if it is not nil, asks for each row of the result to be divided by the root mean square of its row
 	// of A behind the prologue; it is what is added to the mean square. Only the matrix-vector kernels do that.
 	RootMeanSquare *float32
+	// Centred lets RootMeanSquare be that of the distances from the row's mean: the standard deviation.
+	Centred bool
 	// Parts, if it is not nil, is what A's only row has to be joined of. Only the kernels that stream B do that.
 	Parts *build.Parts
 	// Multiplied is the type of elements that are multiplied; Elements are those of the kernels that may carry it out,

@@ -79,7 +79,8 @@ func sameProduct(g, h *build.Group) bool {
 	m, n := g.Anchor, h.Anchor
 	if m.Op != n.Op || m.Domain != n.Domain || g.Inputs[0] != h.Inputs[0] || len(g.Inputs) != len(h.Inputs) ||
 		len(g.Inputs) > 3 ||
-		m.Float("rms_epsilon", -1) != n.Float("rms_epsilon", -1) || m.Int("block", 0) != n.Int("block", 0) ||
+		m.Float("rms_epsilon", -1) != n.Float("rms_epsilon", -1) || m.Int("centred", 0) != n.Int("centred", 0) ||
+		m.Int("block", 0) != n.Int("block", 0) ||
 		!m.Outputs[0].Shape.Equal(n.Outputs[0].Shape) || m.Outputs[0].DType != n.Outputs[0].DType {
 		return false
 	}

@@ -43,7 +43,7 @@ func MatMul(b *build.Builder, g *build.Group) error {
 		N:        y.Shape[len(y.Shape)-1],
 		Prologue: f.Prologue, Multiplied: f.Multiplied,
 		Tail:           tails.Spec{DType: g.Anchor.Outputs[0].DType, Shape: shape, Cuts: cuts},
-		RootMeanSquare: rootMeanSquare(g),
+		RootMeanSquare: rootMeanSquare(g), Centred: g.Anchor.Int("centred", 0) != 0,
 	}
 	p.A = x.Broadcast(append(append([]int64{}, batch...), p.M, p.K))
 	p.B = y.Broadcast(append(append([]int64{}, batch...), p.K, p.N))

@@ -11,6 +11,7 @@ import (
 	"github.com/rammerc/rammerc/lower/pack"
 	"github.com/rammerc/rammerc/lower/pointwise"
 	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
@@ -37,6 +38,9 @@ func packColumns(b *build.Builder, p contraction.Product, s contraction.TileShap
 // errNormalised is returned for products with normalised rows that no pass makes.
 var errNormalised = fmt.Errorf("a product with normalised rows has a compiled form for at most %d rows and constant weights",
 	gemv.MostRows)
+
+// Normalises reports whether products of few rows normalise these on a target.
+func Normalises(t target.Target) bool { return gemv.Normalises(&t, 1, 1) }
 
 // LowerProduct adds the rOperators of a product. Which kernels are candidates depends on the element type, on which
 // factor is constant, and on the number of rows.

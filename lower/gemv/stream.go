@@ -137,12 +137,16 @@ func wholeLoads(p *contraction.Product, n int64) bool {
 	return true
 }
 
-// normalises is 1 if the rows of the input are to be divided by their root mean square.
+// normalises is 1 if the rows of the input are to be divided by their root mean square, and 2 if by their standard
+// deviation.
 func normalises(p *contraction.Product) int64 {
-	if p.RootMeanSquare != nil {
-		return 1
+	switch {
+	case p.RootMeanSquare == nil:
+		return 0
+	case p.Centred:
+		return 2
 	}
-	return 0
+	return 1
 }
 
 // epsilon is what is added to the mean square of a row.

@@ -11,7 +11,8 @@
 //
 // With Norm the rows of A are normalised: C is also divided by the root of the mean square of its row of A, as it is
 // behind the prologue, plus an epsilon. Each warp adds up the squares of its share of A while it takes it, so this
-// costs no pass over A.
+// costs no pass over A. With Norm = 2 it is the variance of the row in place of the mean square. The sums behind it are
+// those of the distances from the row's first value, since a variance is lost in squares of rows far from 0.
 //
 // With Pairs = 2, groups of columns of two products with the same rows take turns, and the epilogue makes an element of
 // the sums of both, as the gate and the other factor of a gated layer need it. With Joined, A is a result of attention
@@ -44,7 +45,7 @@ struct StreamedRows {
   static constexpr int kRuns = 32 * kRun * WK;  // values of k in one run of all lanes and warps
   static constexpr int kSpan = KQ * kRuns;
   static constexpr int kPartial = WK * kThreads;  // partial sums [wk][m][column]
-  // Behind them are, with Norm, the sums of squares [m][wk], or the row that was joined.
+  // Behind them are, with Norm, the sums of squares [m][wk] and of distances, or the row that was joined.
   static constexpr int kShared = 4 * (kPartial + Norm * WK * MB) + JoinedRow<Joined>::kShared;
   static_assert(Joined == 0 || Norm == 0 && MB == 1, "a row that is joined is the only one");
   static constexpr int kStreamStep = Weights::kBytes;
@@ -62,7 +63,7 @@ struct StreamedRows {
     Div tiles_n;
     Div batch1, batch2;          // batch = (b0·batch1 + b1)·batch2 + b2
     int64_t a0, a1, a2, am, ak;  // element strides of A over b0, b1, b2, m, k
-    float epsilon;               // added to the mean square
+    float epsilon;               // added to the mean square, or the variance
     typename F::Args format;
     typename JoinedRow<Joined>::Args joined;
     typename Epi::Args epi;
@@ -100,8 +101,18 @@ struct StreamedRows {
   struct Rows {
     const X* at;  // of the next span
     int64_t am, ak;
-    int rows, left;                // left: how many values of k there are from `at` on
-    float squares[Norm ? MB : 1];  // the sums of the squares of what was taken
+    int rows, left;  // left: how many values of k there are from `at` on
+    // Of what was taken: the sums of the squares, and of the distances from the first value of the row.
+    float squares[Norm ? MB : 1];
+    float sums[Norm == 2 ? MB : 1], first[Norm == 2 ? MB : 1];
+
+    // Takes the first values of the rows, which begin at `row`.
+    RT_DEVICE void take_first(const typename Pro::Args& pro, const X* row) {
+      RT_UNROLL
+      for (int m = 0; m < MB; ++m) {
+        if (m == 0 || m < rows) first[m] = float(Pro::apply(pro, *ahead(row, m, static_cast<int>(am))));
+      }
+    }
 
     // Takes a span, with zeros where A ends. All of a run's loads of V values exist, or none of their values.
     RT_DEVICE void take(const typename Pro::Args& pro, Input& in) {
@@ -130,7 +141,11 @@ struct StreamedRows {
             const X held_x = held[m][q][i / V].v[i % V];
             const float x = Pro::kIdentity || i < values(m, q) ? float(Pro::apply(pro, held_x)) : 0.0f;
             in.set(m, q, i, x);
-            if constexpr (Norm) squares[m] += x * x;
+            if constexpr (Norm == 1) squares[m] += x * x;
+            if constexpr (Norm == 2) {
+              const float d = i < values(m, q) ? x - first[m] : 0.0f;
+              sums[m] += d, squares[m] += d * d;
+            }
           }
         }
       }
@@ -163,7 +178,7 @@ struct StreamedRows {
     float* partial = reinterpret_cast<float*>(t.smem);
     float* mine = partial + wk * MB * columns + wc * C;
     const int k = (wk * 32 + lane) * kRun, spans = a.spans;
-    Rows rows{x + k * a.ak, a.am, a.ak, a.M, a.K - k, {}};
+    Rows rows{x + k * a.ak, a.am, a.ak, a.M, a.K - k, {}, {}, {}};
     Input input;
     const auto begin = [&] {
       if constexpr (Joined > 0) {
@@ -171,6 +186,7 @@ struct StreamedRows {
         rows.at = JoinedRow<Joined>::join(t, a.joined, a.K, partial + kPartial) + k;
       } else {
         rows.at = t.inputs(rows.at);
+        if constexpr (Norm == 2) rows.take_first(a.pro, rows.at - k * a.ak);
       }
       if (writes) brought = Epi::bring(t, a.epi, batch, m, n);
     };
@@ -227,10 +243,16 @@ struct StreamedRows {
     if constexpr (Norm) {
       RT_UNROLL
       for (int i = 0; i < MB; ++i) {
-        float sum = rows.squares[i];
+        float sum = rows.squares[i], distance = Norm == 2 ? rows.sums[Norm == 2 ? i : 0] : 0.0f;
         RT_UNROLL
-        for (int d = 16; d > 0; d /= 2) sum += rt::shfl_xor(t, sum, d);
-        if (lane == 0 && wc == 0) squares[i * WK + wk] = sum;
+        for (int d = 16; d > 0; d /= 2) {
+          sum += rt::shfl_xor(t, sum, d);
+          if constexpr (Norm == 2) distance += rt::shfl_xor(t, distance, d);
+        }
+        if (lane == 0 && wc == 0) {
+          squares[i * WK + wk] = sum;
+          if constexpr (Norm == 2) squares[(MB + i) * WK + wk] = distance;
+        }
       }
     }
     t.sync();
@@ -240,7 +262,15 @@ struct StreamedRows {
         float square = squares[m * WK];
         RT_UNROLL
         for (int i = 1; i < WK; ++i) square += squares[m * WK + i];
-        by = sqrtf(square / static_cast<float>(a.K) + a.epsilon);
+        square /= static_cast<float>(a.K);
+        if constexpr (Norm == 2) {
+          float mean = squares[(MB + m) * WK];
+          RT_UNROLL
+          for (int i = 1; i < WK; ++i) mean += squares[(MB + m) * WK + i];
+          mean /= static_cast<float>(a.K);
+          square = fmaxf(square - mean * mean, 0.0f);
+        }
+        by = sqrtf(square + a.epsilon);
       }
       const auto sum = [&](int column) {
         float x = partial[column];

@@ -157,7 +157,7 @@ func (c *compiler) compile(r *row) error {
 		return err
 	}
 	job := &driver.Job{}
-	if err := driver.Optimise(job, g, nil, c.opt); err != nil {
+	if err := driver.Optimise(job, g, nil, c.spec, c.opt); err != nil {
 		return err
 	}
 	ops, err := driver.Lower(job, g, nil, c.spec, c.opt)
