@@ -19,6 +19,8 @@ type Generation struct {
 	Tokens int64
 	// Ends are the tokens that end an answer.
 	Ends []int64
+	// Beams is how many answers a search of the best one keeps (generate_beams.go); 0 for a greedy search.
+	Beams int64
 }
 
 // Names of the inputs and outputs of a program that generates, and of the values that it keeps from step to step.
@@ -34,12 +36,18 @@ const (
 	RepeatState = "generate.more"
 )
 
-// keptValues are the inputs that a step takes from the step before, beside the caches.
-var keptValues = []string{"generate.last", "generate.length", "generate.tokens", RepeatState}
+// kept are the inputs that a step takes from the step before, beside the caches.
+func (g *Generation) kept() []string {
+	names := []string{"generate.last", "generate.length", "generate.tokens"}
+	if g.Beams > 0 {
+		names = append(names, "generate.scores", "generate.rows")
+	}
+	return append(names, RepeatState)
+}
 
 // KeptValues are the states of a program that generates, beside the caches: names of inputs and outputs.
-func KeptValues() (pairs [][2]string) {
-	for _, name := range keptValues {
+func (g *Generation) KeptValues() (pairs [][2]string) {
+	for _, name := range g.kept() {
 		pairs = append(pairs, [2]string{name, name + ".next"})
 	}
 	return pairs
@@ -67,12 +75,18 @@ func Generate(g *ir.Graph, spec Generation, opts Options) error {
 	if err := s.find(); err != nil {
 		return err
 	}
-	s.head()
 	decoder := g.Nodes
-	g.Nodes = s.nodes
+	s.head()
+	if spec.Beams > 0 {
+		decoder = s.readByRow(decoder)
+	}
+	g.Nodes = append(s.nodes, decoder...)
 	s.nodes = nil
-	g.Nodes = append(g.Nodes, decoder...)
-	s.tail()
+	if spec.Beams > 0 {
+		s.beamTail()
+	} else {
+		s.tail()
+	}
 	g.Nodes = append(g.Nodes, s.nodes...)
 	removeDead(g)
 	return ir.InferShapes(g).Err()
@@ -85,11 +99,12 @@ type stepMaker struct {
 	nodes []*ir.Node // made so far, in their order
 	made  int
 
-	batch                              int64
+	batch, prompts                     int64 // rows of the decoder, and of the prompt
 	ids, mask, positions, past, logits *ir.Value
 	pastAxis                           int
 	prompt, lengths, limit             *ir.Value // new inputs
 	last, length, tokens               *ir.Value // of the step before
+	scores, rows                       *ir.Value // of the step before, with beams; rows is brought up to date then
 	step, after, inPrompt              *ir.Value // this step's number, the next one's, and whether the prompt has a token for this one
 }
 
@@ -181,7 +196,14 @@ func (s *stepMaker) find() error {
 		return refusedGeneration("input %s has %v rows, want a number: --dim %v=1", s.ids.Name, s.ids.Shape[0],
 			s.ids.Shape[0])
 	}
-	s.batch = batch
+	s.batch, s.prompts = batch, batch
+	if n := s.spec.Beams; n > 0 {
+		words, known := s.logits.Shape[2].Const()
+		if batch != n || known && words < n {
+			return refusedGeneration("a search with %d beams takes one prompt, and a decoder of at least %d tokens", n, n)
+		}
+		s.prompts = 1
+	}
 	return nil
 }
 
@@ -237,18 +259,23 @@ func (s *stepMaker) replace(input, v *ir.Value) {
 
 // head adds what computes the inputs of the decoder.
 func (s *stepMaker) head() {
-	s.prompt = s.input(PromptInput, ir.Int64, s.batch, s.spec.Tokens)
-	s.lengths = s.input(LengthsInput, ir.Int64, s.batch)
+	s.prompt = s.input(PromptInput, ir.Int64, s.prompts, s.spec.Tokens)
+	s.lengths = s.input(LengthsInput, ir.Int64, s.prompts)
 	limit := s.input(LimitInput, ir.Int64, 1)
-	s.last = s.input(keptValues[0], ir.Int64, s.batch, 1)
-	s.length = s.input(keptValues[1], ir.Int64, s.batch, 1)
-	s.tokens = s.input(keptValues[2], ir.Int64, s.batch, s.spec.Tokens)
+	kept := s.spec.kept()
+	s.last = s.input(kept[0], ir.Int64, s.batch, 1)
+	s.length = s.input(kept[1], ir.Int64, s.batch, 1)
+	s.tokens = s.input(kept[2], ir.Int64, s.batch, s.spec.Tokens)
+	if s.spec.Beams > 0 {
+		s.scores = s.input(kept[3], ir.Float32, s.batch, 1)
+		s.rows = s.input(kept[4], ir.Int64, s.batch, s.spec.Tokens)
+	}
 	s.input(RepeatState, ir.Bool, 1)
 
 	s.step = s.node("Gather", nil, s.node("Shape", nil, s.past), s.ints(int64(s.pastAxis)))
 	s.after = s.node("Add", nil, s.step, s.ints(1))
 	s.limit = s.node("Min", nil, limit, s.ints(s.spec.Tokens))
-	s.lengths = s.node("Reshape", nil, s.lengths, s.ints(s.batch, 1))
+	s.lengths = s.node("Reshape", nil, s.lengths, s.ints(s.prompts, 1))
 	s.inPrompt = s.node("Less", nil, s.step, s.lengths)
 	ids := s.node("Where", nil, s.inPrompt, s.promptAt(s.step), s.last)
 	if s.ids.DType != ir.Int64 {
@@ -313,23 +340,35 @@ func (s *stepMaker) tail() {
 		some := s.node("ReduceMax", ir.Attrs{"keepdims": ir.IntAttr(0)}, s.cast(going, ir.Int32), s.ints(0, 1))
 		more = s.node("And", nil, more, s.cast(some, ir.Bool))
 	}
-	s.finish(next, length, s.list(next, pad), more)
+	tokens := s.list(s.tokens, next, pad)
+	s.finish(tokens, s.node("Reshape", nil, length, s.ints(s.batch)), next, length, tokens,
+		s.node("Reshape", nil, more, s.ints(1)))
+}
+
+// places are the numbers of all places that a row has for tokens.
+func (s *stepMaker) places() *ir.Value {
+	return s.constant(ir.FromSlice(ir.Int64, upTo(s.spec.Tokens), 1, s.spec.Tokens))
+}
+
+// upTo are the numbers from 0 on.
+func upTo(n int64) []int64 {
+	list := make([]int64, n)
+	for i := range list {
+		list[i] = int64(i)
+	}
+	return list
 }
 
 // list are the tokens of all rows so far: the prompts, what was chosen before, and what is chosen now.
-func (s *stepMaker) list(next, pad *ir.Value) *ir.Value {
-	places := make([]int64, s.spec.Tokens)
-	for i := range places {
-		places[i] = int64(i)
-	}
-	at := s.constant(ir.FromSlice(ir.Int64, places, 1, s.spec.Tokens))
+func (s *stepMaker) list(before, next, pad *ir.Value) *ir.Value {
+	at := s.places()
 	v := s.node("Where", nil, s.node("Equal", nil, at, s.after), next, pad)
-	v = s.node("Where", nil, s.node("Less", nil, at, s.after), s.tokens, v)
+	v = s.node("Where", nil, s.node("Less", nil, at, s.after), before, v)
 	return s.node("Where", nil, s.node("Less", nil, at, s.lengths), s.prompt, v)
 }
 
-// finish makes the outputs: those of the caller, the caches, and what the next step takes.
-func (s *stepMaker) finish(next, length, tokens, more *ir.Value) {
+// finish makes the outputs: those of the caller, the caches, and the kept values, which the next step takes.
+func (s *stepMaker) finish(tokens, length *ir.Value, kept ...*ir.Value) {
 	var caches []*ir.Value
 	for _, p := range s.spec.States {
 		for _, v := range s.g.Outputs {
@@ -343,9 +382,8 @@ func (s *stepMaker) finish(next, length, tokens, more *ir.Value) {
 		out.Name = name
 		return out
 	}
-	s.g.Outputs = append([]*ir.Value{named(TokensOutput, tokens),
-		named(LengthsOutput, s.node("Reshape", nil, length, s.ints(s.batch)))}, caches...)
-	for i, v := range []*ir.Value{next, length, tokens, s.node("Reshape", nil, more, s.ints(1))} {
-		s.g.Outputs = append(s.g.Outputs, named(keptValues[i]+".next", v))
+	s.g.Outputs = append([]*ir.Value{named(TokensOutput, tokens), named(LengthsOutput, length)}, caches...)
+	for i, name := range s.spec.kept() {
+		s.g.Outputs = append(s.g.Outputs, named(name+".next", kept[i]))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,6 +43,11 @@ func TestGenerateBehindEncoder(t *testing.T) {
 // compiledSearch compiles a decoder into a library that generates. Optimising it would take longer than running it.
 func compiledSearch(t *testing.T, model string, dims ...string) (dir string) {
 	t.Helper()
+	return searchLibrary(t, driver.CompileOptions{Generate: "greedy", EndTokens: []int64{7, 21}}, model, dims...)
+}
+
+func searchLibrary(t *testing.T, c driver.CompileOptions, model string, dims ...string) (dir string) {
+	t.Helper()
 	needCxx(t)
 	fast := filepath.Join(t.TempDir(), "fast-c++")
 	if err := os.WriteFile(fast, []byte("#!/bin/sh\nexec c++ \"$@\" -O0\n"), 0o777); err != nil {
@@ -49,8 +55,7 @@ func compiledSearch(t *testing.T, model string, dims ...string) (dir string) {
 	}
 	t.Setenv("CXX", fast)
 	dir = filepath.Join(t.TempDir(), "lib")
-	c := driver.CompileOptions{Out: dir, Target: driver.TargetEmu, Emit: driver.EmitLibrary, Check: true,
-		Generate: "greedy", MaxTokens: 20, EndTokens: []int64{7, 21}}
+	c.Out, c.Target, c.Emit, c.Check, c.MaxTokens = dir, driver.TargetEmu, driver.EmitLibrary, true, 20
 	c.Path, c.Dims = model, dims
 	if _, err := driver.Compile(&driver.Job{}, c); err != nil {
 		t.Fatal(err)
@@ -115,7 +120,10 @@ func TestGenerateIsChecked(t *testing.T) {
 		dims                []string
 	}{
 		{decoder, "greedy", "greedy, at most 16 tokens with the prompt, until 7", 16, nil},
-		{decoder, "best", `--generate "best": want one of greedy`, 16, nil},
+		{decoder, "best", `--generate "best": want one of greedy, beam=N`, 16, nil},
+		{decoder, "beam=99", "--generate beam=99: want at most 16 beams", 16, nil},
+		{decoder, "beam=2", "beam=2, at most 16 tokens with the prompt, until 7", 16, nil},
+		{decoder, "beam=2", "takes one prompt", 16, []string{"batch_size=3"}},
 		{decoder, "greedy", "--max-tokens 2: want how many tokens", 2, nil},
 		{decoder, "", "--end-token and --max-tokens go with --generate", 16, nil},
 		{decoder, "greedy", "input input_ids is int64[1,4], want one token of each row", 16,
@@ -171,5 +179,50 @@ func TestMergedDecoder(t *testing.T) {
 	}
 	if answers[0] != answers[1] {
 		t.Errorf("answers %s and of the merged decoder %s", answers[0], answers[1])
+	}
+}
+
+// A search with several beams gives the answer that the evaluator's search finds, with the score of each answer kept; and
+// without tokens that end one, that of a search in NumPy, whose probabilities are those of onnxruntime.
+func TestGenerateBeams(t *testing.T) {
+	ends := driver.CompileOptions{Generate: "beam=3", EndTokens: []int64{7, 21}}
+	answersAs(t, searchLibrary(t, ends, decoder), decoder)
+	dir := searchLibrary(t, driver.CompileOptions{Generate: "beam=4"}, decoder)
+	script := fmt.Sprintf(`
+import sys
+sys.path.insert(0, %q)
+import gpt2
+import numpy as np
+import onnxruntime
+decoder = onnxruntime.InferenceSession(%q)
+names, shapes = [o.name for o in decoder.get_outputs()], {i.name: i.shape for i in decoder.get_inputs()}
+
+def next_words(tokens):
+    n, out = len(tokens), None
+    past = {k: np.zeros((n, s[1], 0, s[3]), np.float32) for k, s in shapes.items() if k.startswith("past")}
+    for i in range(len(tokens[0])):
+        feed = {"input_ids": np.array([[t[i]] for t in tokens]), "attention_mask": np.ones((n, i + 1), np.int64),
+                "position_ids": np.full((n, 1), i), **past}
+        out = dict(zip(names, decoder.run(None, {k: v for k, v in feed.items() if k in shapes})))
+        past = {k: out[k.replace("past_key_values", "present")] for k in past}
+    x = out["logits"][:, 0].astype(np.float64)
+    return x - np.log(np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)) - x.max(1, keepdims=True)
+
+def search(prompt, limit, beams):
+    rows = [(0.0, prompt)]
+    while len(rows[0][1]) < limit:
+        words = next_words([r for _, r in rows])
+        all = [(s + w, r + [k]) for (s, r), row in zip(rows, words) for k, w in enumerate(row)]
+        rows = sorted(all, key=lambda x: -x[0])[:beams]
+    return rows[0][1]
+
+m = gpt2.Model()
+for prompt in ([3, 5, 9], [11], [1, 2, 3, 4, 5, 6]):
+    assert m.generate([prompt], 14)[0] == search(prompt, 14, 4), prompt
+print("fine")
+`, filepath.Join(dir, "python"), decoder)
+	out, err := exec.Command(needPython(t, "numpy, onnxruntime"), "-c", script).CombinedOutput()
+	if err != nil || string(out) != "fine\n" {
+		t.Errorf("%s: %v", out, err)
 	}
 }

@@ -14,7 +14,10 @@ import (
 )
 
 // Searches lists how a library that generates chooses tokens.
-func Searches() []string { return []string{"greedy"} }
+func Searches() []string { return []string{"greedy", "beam=N"} }
+
+// mostBeams is how many answers a search keeps at most.
+const mostBeams = 16
 
 // leastTokens is how many tokens a row must have room for, so that the length of the caches has a range.
 const leastTokens = 4
@@ -27,8 +30,13 @@ func (o *CompileOptions) generateProblems(l *diag.List) {
 		}
 		return
 	}
-	Choice(l, "generate", o.Generate, Searches())
+	n := runner.Beams(o.Generate)
+	if n == 0 && o.Generate != "greedy" {
+		l.Add(diag.New("bad-flag", "--generate %q: want one of %s", o.Generate, strings.Join(Searches(), ", ")))
+	}
 	switch {
+	case n > mostBeams:
+		l.Add(diag.New("bad-flag", "--generate %s: want at most %d beams", o.Generate, mostBeams))
 	case o.MaxTokens < leastTokens:
 		l.Add(diag.New("bad-flag", "--max-tokens %d: want how many tokens prompt and answer have together, at least %d",
 			o.MaxTokens, leastTokens))
@@ -45,7 +53,7 @@ func (o *CompileOptions) generateProblems(l *diag.List) {
 }
 
 // planGeneration completes the flags for --generate: the decoder takes one token of one row, unless --dim says how many
-// rows, and its caches can have any length.
+// rows, or of a row for each beam, and its caches can have any length.
 func (c *Compilation) planGeneration() error {
 	if c.opt.Generate == "" {
 		return nil
@@ -65,7 +73,8 @@ func (c *Compilation) planGeneration() error {
 	if err != nil {
 		return diag.InFile(err, c.opt.Path)
 	}
-	c.opt.generation = &graphopt.Generation{Past: past, Tokens: c.opt.MaxTokens, Ends: c.opt.EndTokens}
+	c.opt.generation = &graphopt.Generation{Past: past, Tokens: c.opt.MaxTokens, Ends: c.opt.EndTokens,
+		Beams: runner.Beams(c.opt.Generate)}
 	dims := slices.Clone(c.opt.Dims)
 	set := func(d ir.Dim, text string) error {
 		name, one := d.Symbol()
@@ -93,7 +102,7 @@ func (c *Compilation) planGeneration() error {
 		if !strings.HasSuffix(v.Name, "input_ids") || len(v.Shape) != 2 {
 			continue
 		}
-		if err := set(v.Shape[0], ""); err != nil {
+		if err := set(v.Shape[0], beamRows(c.opt.generation)); err != nil {
 			return err
 		}
 		if err := set(v.Shape[1], "1"); err != nil {
@@ -102,6 +111,14 @@ func (c *Compilation) planGeneration() error {
 	}
 	c.opt.Dims = dims
 	return nil
+}
+
+// beamRows is how many rows of the decoder a search has, "" if the caller may say that.
+func beamRows(g *graphopt.Generation) string {
+	if g.Beams == 0 {
+		return ""
+	}
+	return fmt.Sprint(g.Beams)
 }
 
 func orNumber(text string) string {

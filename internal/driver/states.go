@@ -84,7 +84,7 @@ func (c *Compilation) findStates(g *ir.Graph, ranges []axes.Range) error {
 	pairs, err := c.opt.statePairs(g)
 	if err == nil && c.opt.generation != nil {
 		c.opt.generation.States = pairs
-		pairs = append(pairs, graphopt.KeptValues()...)
+		pairs = append(pairs, c.opt.generation.KeptValues()...)
 		err = graphopt.Generate(g, *c.opt.generation, c.opt.passes(c.opt.PrecisionChoice()))
 	}
 	if err != nil {

@@ -46,6 +46,9 @@ func (s *Search) Follow(in, other Tensors) (Tensors, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
+	if n := s.Generation.Beams(); n > 0 {
+		return s.followBeams(in, other, n)
+	}
 	r := &rows{prompt: ir.Slice[int64](in["prompt"]), lengths: ir.Slice[int64](in["prompt_length"]),
 		width: int(in["prompt"].Dims[1])}
 	limit := min(ir.Slice[int64](in["limit"])[0], int64(r.width))

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Ranges is what the library of a general program says of its dims. Inputs and Outputs of Info have the largest
@@ -28,6 +30,18 @@ type Generation struct {
 	Ends   []int64     `json:"end_tokens"` // that end an answer
 	Tokens int64       `json:"max_tokens"` // of prompt and answer
 	Caches [][2]string `json:"caches"`     // of the decoder: inputs and the outputs that are longer
+}
+
+// Beams is how many answers the search keeps, of which it gives the best; 0 for a greedy search.
+func (g *Generation) Beams() int64 { return Beams(g.Search) }
+
+// Beams is the number of a search that is called beam=N, from 1 on; 0 for other texts.
+func Beams(search string) int64 {
+	text, ok := strings.CutPrefix(search, "beam=")
+	if n, err := strconv.ParseInt(text, 10, 32); ok && err == nil && n > 0 && text == strconv.FormatInt(n, 10) {
+		return n
+	}
+	return 0
 }
 
 // State is an input of the model that is an output of the run before.

@@ -2,6 +2,7 @@ package axes
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/rammerc/rammerc/ir"
@@ -21,6 +22,17 @@ func gather(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 		return nil, err
 	}
 	return [][]Axis{slices.Concat(in[0][:at], in[1], in[0][at+1:])}, nil
+}
+
+// gatherElements takes an element of a line for each index: its other coordinates are those of the index.
+func gatherElements(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
+	at := axisAttr(n, 0, len(in[0]))
+	for d, x := range in[1] {
+		if d != at && !x.Equal(in[0][d]) {
+			return nil, fmt.Errorf("its operands have %s beside %s", a.text(in[0]), a.text(in[1]))
+		}
+	}
+	return [][]Axis{in[1]}, a.static("the axis from which it takes elements", in[0][at])
 }
 
 // oneHot adds an axis of the depth, which is a constant, between those of the indices.

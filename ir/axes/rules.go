@@ -36,7 +36,7 @@ func init() {
 
 		"LayerNormalization": lastAxes, "rammer.RMSNormalization": lastAxes,
 		"Softmax": alongAxis, "LogSoftmax": alongAxis,
-		"OneHot": oneHot, "Gather": gather, "GatherND": gatherND, "TopK": alongLines,
+		"OneHot": oneHot, "Gather": gather, "GatherElements": gatherElements, "GatherND": gatherND, "TopK": alongLines,
 		"ScatterND": scatter, "ScatterElements": scatter,
 
 		"RoiAlign": regions,

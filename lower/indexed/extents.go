@@ -95,8 +95,10 @@ func WriteRows(b *build.Builder, g *build.Group) error {
 		return errors.New("its output is not in the place of a state of the program")
 	}
 	axis := build.AxisOf(g.Anchor, 0, len(out.Shape))
+	// Rows of several heads of several batch entries need not be copied to be seen so.
+	cut := min(axis, 1)
 	cube := func(v roperator.View) []int64 {
-		return []int64{ir.Count(v.Shape[:axis]), v.Shape[axis], ir.Count(v.Shape[axis+1:])}
+		return []int64{ir.Count(v.Shape[:cut]), ir.Count(v.Shape[cut:axis]), v.Shape[axis], ir.Count(v.Shape[axis+1:])}
 	}
 	rows := elementwise.Reshaped(b, p.Ins[1], cube(p.Ins[1]))
 	dst, ok := out.Reshape(cube(out))
@@ -104,16 +106,17 @@ func WriteRows(b *build.Builder, g *build.Group) error {
 		return errors.New("the state is not dense")
 	}
 	unit := int64(1)
-	if dst.Shape[2]%elementwise.PackWidth == 0 && elementwise.Packable(rows) && elementwise.Packable(dst) {
+	if dst.Shape[3]%elementwise.PackWidth == 0 && elementwise.Packable(rows) && elementwise.Packable(dst) {
 		unit = elementwise.PackWidth
 	}
 	var made []*roperator.Candidate
 	for _, each := range []int64{1, 4, 16} {
-		if each > 1 && each/4 >= rows.Shape[0] {
+		if each > 1 && each/4 >= rows.Shape[0]*rows.Shape[1] {
 			break
 		}
-		extent := []int64{min(each, rows.Shape[0]), rows.Shape[1], rows.Shape[2] / unit}
-		t := build.TilingOf([]int64{rows.Shape[0], rows.Shape[1], rows.Shape[2] / unit}, extent)
+		inner := max(min(each, rows.Shape[1]), 1)
+		extent := []int64{min(max(each/inner, 1), rows.Shape[0]), inner, rows.Shape[2], rows.Shape[3] / unit}
+		t := build.TilingOf([]int64{rows.Shape[0], rows.Shape[1], rows.Shape[2], rows.Shape[3] / unit}, extent)
 		t.Unit = unit
 		bytes := float64(t.Largest() * int64(dst.DType().Size()))
 		c := &roperator.Candidate{
@@ -123,7 +126,7 @@ func WriteRows(b *build.Builder, g *build.Group) error {
 				{Name: "dst", Value: arg.Strided(dst, unit)}, arg.Int("first", g.Anchor.Int("extent", 0)),
 			},
 			Reads:  roperator.AppendRead(nil, rows, t.Box),
-			Writes: []roperator.Access{{View: dst, Box: build.WholeDim(t, 1, dst.Shape[1])}},
+			Writes: []roperator.Access{{View: dst, Box: build.WholeDim(t, 2, dst.Shape[2])}},
 			Live:   liveNumber("first", b.Number(g.Anchor)),
 			Work:   roperator.Work{WriteBytes: bytes},
 		}

@@ -1,5 +1,5 @@
-// WriteRows: rows [a][i][b] become rows [a][first + i][b] of the output, which has the place of a state; VEC elements
-// at a time along b.
+// WriteRows: rows [a][b][i][c] become rows [a][b][first + i][c] of the output, which has the place of a state; VEC
+// elements at a time along c.
 #pragma once
 
 #include "common/tiles.cuh"
@@ -10,9 +10,9 @@ namespace rk {
 template <int VEC, class T>
 struct WriteRows {
   struct Args {
-    Tiles<3> tiles;  // of rows; b counts packs of VEC
-    Strided<3> rows;
-    Strided<3> dst;
+    Tiles<4> tiles;  // of rows; c counts packs of VEC
+    Strided<4> rows;
+    Strided<4> dst;
     int32_t first;
   };
   static constexpr int kThreads = 256;
@@ -22,8 +22,8 @@ struct WriteRows {
     const auto tile = a.tiles.tile(rtask);
     RK_NO_UNROLL
     for (int e = t.tid; e < tile.size; e += kThreads) {
-      const Coordinates<3> c(a.tiles, tile, e);
-      const int to[3] = {c.at[0], a.first + c.at[1], c.at[2]};
+      const Coordinates<4> c(a.tiles, tile, e);
+      const int to[4] = {c.at[0], c.at[1], a.first + c.at[2], c.at[3]};
       store_pack<T, VEC>(t, a.dst, to, load_pack<T, VEC>(t, a.rows, c.at));
     }
   }
