@@ -67,6 +67,8 @@ RT_DEVICE uint32_t bits(uint32_t v);
 // x, which the compiler must compute here: it can neither move the computation to where x is used, nor repeat it there.
 RT_DEVICE int settled(int x);
 RT_DEVICE float settled(float x);
+// p, which points to shared memory, and which the compiler does not compute again where it is used.
+RT_DEVICE char* settled_shared(char* p);
 // p, which points to global memory; the compiler is told so.
 RT_DEVICE char* global(char* p);
 // An address in global memory as a number, and back.
@@ -84,9 +86,11 @@ RT_DEVICE T ld_const(const T* p);
 RT_DEVICE void block_barrier(int threads);
 // Of the threads of the running rTask, its first ones.
 RT_DEVICE void rtask_barrier(int threads);
-// The same, which also tells how many of them have the predicate. Threads of a warp may come to it at different places
-// of the program (barrier.red.popc, without .aligned).
-RT_NOINLINE_DEVICE int rtask_barrier_count(int threads, bool predicate);
+// The same, which also tells how many of them have the predicate (bar.red.popc).
+RT_DEVICE int rtask_barrier_count(int threads, bool predicate);
+// The same two where threads of a warp may come to the barrier at different places of the program (without .aligned).
+RT_DEVICE void rtask_barrier_apart(int threads);
+RT_NOINLINE_DEVICE int rtask_barrier_count_apart(int threads, bool predicate);
 // The loader's warp arrives when its ring can be used; the vEU's threads wait for that. Threads of both count.
 RT_DEVICE void loader_ready(int threads);
 RT_DEVICE void wait_for_loader(int threads);

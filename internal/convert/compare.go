@@ -175,7 +175,11 @@ func (r *Result) compareFunction(b *strings.Builder, x *example) {
 	}
 	g := &s.Launch
 	printf("  };\n  const compare::Memory m(tensors);\n")
-	printf("  const K::Args args{{%d, %d, %d}, %s};\n", x.grid[0], x.grid[1], x.grid[2], strings.Join(converted, ", "))
+	var extents []string
+	for d := range g.Grid {
+		extents = append(extents, fmt.Sprintf("compare::divisor(%d)", x.grid[d]))
+	}
+	printf("  const K::Args args{{%s}, %s};\n", strings.Join(extents, ", "), strings.Join(converted, ", "))
 	printf("  const dim3 grid(%d, %d, %d), block(%d, %d, %d);\n", x.grid[0], x.grid[1], x.grid[2], g.At(0), g.At(1),
 		g.At(2))
 	call := fmt.Sprintf("original::%s::%s", s.Name, r.original.call)

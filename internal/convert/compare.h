@@ -18,6 +18,13 @@
 
 namespace compare {
 
+// An extent of a grid, as the compiler of models gives it (DivOf in lower/arg).
+inline rt::Div divisor(uint32_t d) {
+  uint32_t shift = 0;
+  while (1ull << shift < d) ++shift;
+  return {d, static_cast<uint32_t>(((1ull << shift) - d << 32) / d + 1), shift};
+}
+
 inline bool wanted(const char* name, int count, char** names) {
   bool any = count < 2;
   for (int i = 1; i < count; ++i) any = any || strcmp(names[i], name) == 0;

@@ -8,6 +8,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
+// leftBytes is what an rt::LeavingLaunch has in shared memory.
+const leftBytes = 8
+
 // header is the source of the rKernel.
 func (r *rewriter) header() string {
 	p := r.p
@@ -25,7 +28,7 @@ func (r *rewriter) header() string {
 	printf("\n#include \"rt/device/launch.cuh\"\n\nnamespace converted::%s {\n\n", p.spec.Name)
 	launch := "rt::Launch"
 	if r.leaves {
-		launch = "rt::LeavingLaunch"
+		launch = fmt.Sprintf("rt::LeavingLaunch<%d, %v>", r.shared.place(leftBytes), r.u.counts)
 	}
 	printf("using Launch = %s;\nconstexpr int kStaticShared = %d;\n\n", launch, r.staticBytes())
 	items, macros := p.print(func(src *source, n *node) string { return r.of(src).apply(src.text, n.start, n.end) })
@@ -96,7 +99,7 @@ func (r *rewriter) class(b *strings.Builder) {
 		printf("template <int DYNAMIC>\n")
 		dynamic = "DYNAMIC"
 	}
-	printf("struct Kernel {\n  struct Args {\n    int32_t grid[3];\n")
+	printf("struct Kernel {\n  struct Args {\n    rt::Div grid[%d];\n", len(g.Grid))
 	var values []string
 	params := p.parameters()
 	for i, a := range p.spec.Passed() {

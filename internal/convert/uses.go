@@ -25,6 +25,7 @@ var (
 type uses struct {
 	launch map[string]bool // functions and macros that need the launch, by name
 	meets  bool            // there is a barrier of the block
+	counts bool            // there is one that tells how many threads have a predicate
 	lanes  bool            // lanes of a warp meet
 	meet   map[string]bool // functions and macros in which lanes of a warp meet, by name
 	leaves []*node         // returns of the kernel, by which only some threads of a block may leave
@@ -79,6 +80,7 @@ func (p *program) analyse() *uses {
 					u.launch[c.name] = true
 				}
 				u.meets = u.meets || barriers[name] != ""
+				u.counts = u.counts || barriers[name] != "" && name != "__syncthreads"
 				if exchanges[name] {
 					u.lanes, u.meet[c.name] = true, true
 				}
@@ -198,7 +200,8 @@ func (p *program) partialReturns(meeting map[string]bool) []*node {
 }
 
 // uniformNames are the names in the kernel that stand for the same value in all threads of a block: parameters and
-// variables that nothing changes, of numbers that are computed from such.
+// variables that nothing changes, of numbers that are computed from such, and numbers in shared memory. All threads that
+// ask for one of the latter between the same two barriers find the same, or would race with who writes it.
 func (p *program) uniformNames() map[string]bool {
 	s, body := p.kernel.it.src, p.kernel.node.child("body")
 	changed := map[string]bool{}
@@ -226,6 +229,9 @@ func (p *program) uniformNames() map[string]bool {
 			continue
 		}
 		for _, d := range c.children {
+			if d.field == "declarator" && d.kind == "identifier" && sharedNumber(s, c) {
+				out[s.of(d)] = true
+			}
 			if d.kind != "init_declarator" || d.child("declarator").kind != "identifier" {
 				continue
 			}
@@ -235,6 +241,16 @@ func (p *program) uniformNames() map[string]bool {
 		}
 	}
 	return out
+}
+
+// sharedNumber reports whether a declaration is of variables in shared memory that every thread reads when it says so.
+func sharedNumber(s *source, declaration *node) bool {
+	inShared, external := false, false
+	for _, c := range declaration.children {
+		inShared = inShared || s.of(c) == "__shared__"
+		external = external || s.of(c) == "volatile" || s.of(c) == "extern"
+	}
+	return inShared && !external
 }
 
 // uniformValue reports whether an expression is built from uniform names and numbers alone.

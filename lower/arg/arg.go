@@ -1,5 +1,5 @@
 // Package arg makes the arguments of rKernels: it is the Go side of the structs in rkernels/common, such as rt::Ref,
-// rk::Div and rk::Strided.
+// rt::Div and rk::Strided.
 package arg
 
 import (
@@ -35,12 +35,12 @@ func Int(name string, x int64) rkernels.Field {
 	return rkernels.Field{Name: name, Value: rkernels.Int(x)}
 }
 
-// Div is an rk::Div member.
+// Div is an rt::Div member.
 func Div(name string, x int64) rkernels.Field {
 	return rkernels.Field{Name: name, Value: DivOf(x)}
 }
 
-// DivOf is the rk::Div by d: n / d = (high(n·mul) + n) >> shift for 0 ≤ n < 2^31 (Granlund and
+// DivOf is the rt::Div by d: n / d = (high(n·mul) + n) >> shift for 0 ≤ n < 2^31 (Granlund and
 // Montgomery, "Division by invariant integers using multiplication", 1994).
 func DivOf(d int64) rkernels.Struct {
 	shift := bits.Len64(uint64(d - 1))

@@ -54,7 +54,10 @@ func Operator(b *build.Builder, g *build.Group) error {
 	if o.c.Tasks < 1 {
 		return fmt.Errorf("the grid %v has no blocks", o.grid)
 	}
-	grid := rkernels.List{rkernels.Int(o.grid[0]), rkernels.Int(o.grid[1]), rkernels.Int(o.grid[2])}
+	var grid rkernels.List
+	for d := range o.custom.Launch.Grid {
+		grid = append(grid, arg.DivOf(o.grid[d]))
+	}
 	o.c.Args = []rkernels.Field{{Name: "grid", Value: grid}}
 	for i := range o.custom.Arguments {
 		if err := o.argument(&o.custom.Arguments[i]); err != nil {

@@ -3,19 +3,11 @@
 
 #include "common/types.cuh"
 #include "rt/device/device.cuh"
+#include "rt/device/div.cuh"
 
 namespace rk {
 
-// Division by a number that is known before the launch. For n < 2^31 the quotient is the high half of a product, and a
-// shift.
-struct Div {
-  uint32_t d, mul, shift;
-
-  RT_DEVICE int quotient(int n) const {
-    const uint32_t high = uint32_t((uint64_t(uint32_t(n)) * mul) >> 32);
-    return int((high + uint32_t(n)) >> shift);
-  }
-};
+using rt::Div;
 
 // An iteration space with the extents `dims`, cut into `counts` tiles along each dim. `extent` is that of a tile; the
 // last tile along a dim may be smaller. Tile number n, in row-major order, is rTask n.

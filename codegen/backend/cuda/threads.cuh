@@ -24,6 +24,13 @@ RT_DEVICE char* shared_base() {
   return rt_shared_memory;
 }
 
+// A place in shared memory, computed here and not anew wherever it is used.
+RT_DEVICE char* settled_shared(char* p) {
+  uint32_t place = static_cast<uint32_t>(__cvta_generic_to_shared(p));
+  asm("" : "+r"(place));
+  return static_cast<char*>(__cvta_shared_to_generic(place));
+}
+
 RT_DEVICE uint32_t multiprocessor() {
   uint32_t n;
   asm volatile("mov.u32 %0, %smid;" : "=r"(n));
@@ -109,9 +116,18 @@ RT_DEVICE float settled(float x) {
 //   8 …    group_barrier    warp groups of the running rTask
 RT_DEVICE void block_barrier(int threads) { asm volatile("bar.sync 0, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void rtask_barrier(int threads) { asm volatile("bar.sync 1, %0;" ::"r"(threads) : "memory"); }
+RT_DEVICE int rtask_barrier_count(int threads, bool predicate) {
+  int count;
+  asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; bar.red.popc.u32 %0, 1, %1, p;}"
+               : "=r"(count)
+               : "r"(threads), "r"(static_cast<unsigned>(predicate))
+               : "memory");
+  return count;
+}
+RT_DEVICE void rtask_barrier_apart(int threads) { asm volatile("barrier.sync 1, %0;" ::"r"(threads) : "memory"); }
 // Lanes of a warp that come from different places meet in the function before they come to the barrier, which is one
 // place then. So it is never inlined.
-RT_NOINLINE_DEVICE int rtask_barrier_count(int threads, bool predicate) {
+RT_NOINLINE_DEVICE int rtask_barrier_count_apart(int threads, bool predicate) {
   int count;
   __syncwarp();
   asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; barrier.red.popc.u32 %0, 1, %1, p;}"

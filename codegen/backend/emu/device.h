@@ -19,6 +19,7 @@ inline uint32_t larger_pairs(uint32_t a, uint32_t b) {
 }
 inline int settled(int x) { return x; }
 inline float settled(float x) { return x; }
+inline char* settled_shared(char* p) { return p; }
 
 RT_EMU_QUIET inline uintptr_t shared_address(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 RT_EMU_QUIET inline int thread_index() { return emu::running_block->thread_index(); }
@@ -29,6 +30,10 @@ RT_EMU_QUIET inline char* shared_base() { return emu::running_block->shared(); }
 RT_EMU_QUIET inline void block_barrier(int threads) { emu::running_block->barrier(0, threads); }
 RT_EMU_QUIET inline void rtask_barrier(int threads) { emu::running_block->barrier(1, threads); }
 RT_EMU_QUIET inline int rtask_barrier_count(int threads, bool predicate) {
+  return emu::running_block->count_at(1, threads, predicate);
+}
+RT_EMU_QUIET inline void rtask_barrier_apart(int threads) { emu::running_block->barrier(1, threads); }
+RT_EMU_QUIET inline int rtask_barrier_count_apart(int threads, bool predicate) {
   return emu::running_block->count_at(1, threads, predicate);
 }
 RT_EMU_QUIET inline void loader_ready(int threads) { emu::running_block->barrier_arrive(2, threads); }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "rt/device/backend.cuh"
+#include "rt/device/div.cuh"
 #include "rt/device/task.cuh"
 
 #if !defined(__CUDACC__)
@@ -40,21 +41,27 @@ struct Launch {
   uint3 threadIdx, blockIdx;
   dim3 blockDim, gridDim;
   const Task& task;
+  char* smem;  // of the rTask, found out once
 
-  template <int X, int Y, int Z>
-  RT_DEVICE Launch(const Task& t, int rtask, const int32_t (&grid)[3], Extents<X, Y, Z>)
-      : blockDim(X, Y, Z),
-        gridDim(static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2])),
-        task(t) {
+  template <int X, int Y, int Z, int Dims>
+  RT_DEVICE Launch(const Task& t, int rtask, const Div (&grid)[Dims], Extents<X, Y, Z>)
+      : blockDim(X, Y, Z), task(t), smem(detail::settled_shared(t.smem)) {
     const unsigned tid = static_cast<unsigned>(t.tid), index = static_cast<unsigned>(rtask);
     threadIdx.x = Y * Z == 1 ? tid : tid % X;
     threadIdx.y = Y == 1 ? 0 : Z == 1 ? tid / X : tid / X % Y;
     threadIdx.z = Z == 1 ? 0 : tid / (X * Y);
+    gridDim = dim3(grid[0].d);
     blockIdx.x = index, blockIdx.y = 0, blockIdx.z = 0;
-    if (gridDim.y * gridDim.z != 1) {
-      blockIdx.x = index % gridDim.x;
-      blockIdx.y = index / gridDim.x % gridDim.y;
-      blockIdx.z = index / gridDim.x / gridDim.y;
+    if constexpr (Dims > 1) {
+      gridDim.y = grid[1].d;
+      blockIdx.y = static_cast<unsigned>(grid[0].quotient(rtask));
+      blockIdx.x = index - blockIdx.y * gridDim.x;
+    }
+    if constexpr (Dims > 2) {
+      const unsigned row = blockIdx.y;
+      gridDim.z = grid[2].d;
+      blockIdx.z = static_cast<unsigned>(grid[1].quotient(static_cast<int>(row)));
+      blockIdx.y = row - blockIdx.z * gridDim.y;
     }
   }
 
@@ -72,46 +79,48 @@ struct Launch {
   RT_DEVICE T& shared() const {
     static_assert(sizeof(T) <= Bytes, "the variable is larger than the place that it was given: see shared_bytes");
     static_assert(alignof(T) <= 16);
-    return *reinterpret_cast<T*>(task.smem + At);
+    return *reinterpret_cast<T*>(smem + At);
   }
   template <class T, int At>
   RT_DEVICE T* dynamic_shared() const {
-    return reinterpret_cast<T*>(task.smem + At);
+    return reinterpret_cast<T*>(smem + At);
   }
 };
 
 // The launch of a kernel of which some threads end before others, or whose blocks are no multiple of a warp. On a GPU a
 // thread that has ended is not waited for any more. A thread of an rTask does not end; so those that have left come to
-// all barriers that are still to be, and say that they have left, until nobody is there who has not:
+// all barriers that are still to be, until nobody is there who has not left. How many have left is in two words of
+// shared memory: threads add themselves to one between an even and an odd barrier, to the other one between an odd and
+// an even barrier, so that one of the two stands still, and all who have left read the same.
 //
-//	thread 0     works   barrier              works   barrier             leaves   barrier, barrier
-//	thread 1     leaves  barrier: not all left        barrier: not all left        barrier, barrier: all left
+//	              barrier 1           barrier 2                barrier 3
+//	thread 0      ─┼─ works          ─┼─ leaves: left[0] += 1 ─┼─ left[0] + left[1] is 2: the end
+//	thread 1      ─┼─ left[1] += 1   ─┼─ reads left[1]        ─┼─ reads left[0]: the end
+//
+// With kCounts there are barriers that count predicates, and a barrier of the hardware either counts for all or for
+// nobody.
+template <int kLeft, bool kCounts>
 struct LeavingLaunch : Launch {
-  uint32_t here;  // the lanes of the warp that have not left
-  int threads;    // of the block
+  uint32_t here;     // the lanes of the warp that have not left
+  int threads;       // of the block
+  unsigned met = 0;  // barriers that the thread has come to
+  bool gone = false;
 
-  template <int X, int Y, int Z>
-  RT_DEVICE LeavingLaunch(const Task& t, int rtask, const int32_t (&grid)[3], Extents<X, Y, Z> e)
+  template <int X, int Y, int Z, int Dims>
+  RT_DEVICE LeavingLaunch(const Task& t, int rtask, const Div (&grid)[Dims], Extents<X, Y, Z> e)
       : Launch(t, rtask, grid, e), threads(X * Y * Z) {
     const int behind = threads - t.tid / 32 * 32;
-    here = behind >= 32 ? 0xffffffffu : behind <= 0 ? 0u : (1u << behind) - 1;
+    here = X * Y * Z % 32 == 0 || behind >= 32 ? 0xffffffffu : behind <= 0 ? 0u : (1u << behind) - 1;
+    if (t.tid < 2) left()[t.tid] = 0;  // nobody adds anything before barrier 1
   }
 
   // Whether the original kernel has this thread.
   RT_DEVICE bool starts() const { return task.tid < threads; }
 
-  RT_DEVICE void syncthreads() const { detail::rtask_barrier_count(task.threads, false); }
-
-  // Threads that have left say yes at each barrier; so the first one counts them, and the last one keeps them from
-  // taking the second, at which all may say yes, for the end.
-  RT_DEVICE int syncthreads_count(int predicate) const {
-    const int left = detail::rtask_barrier_count(task.threads, false);
-    const int count = detail::rtask_barrier_count(task.threads, predicate != 0);
-    detail::rtask_barrier_count(task.threads, false);
-    return count - left;
-  }
-  RT_DEVICE int syncthreads_and(int predicate) const { return syncthreads_count(predicate == 0) == 0; }
-  RT_DEVICE int syncthreads_or(int predicate) const { return syncthreads_count(predicate) != 0; }
+  RT_DEVICE void syncthreads() { meet(false); }
+  RT_DEVICE int syncthreads_count(int predicate) { return meet(predicate != 0); }
+  RT_DEVICE int syncthreads_and(int predicate) { return meet(predicate == 0) == 0; }
+  RT_DEVICE int syncthreads_or(int predicate) { return meet(predicate != 0) != 0; }
 
   // All lanes that are here ask it together, before those for which it is true leave.
   RT_DEVICE bool leaves(bool now) {
@@ -121,12 +130,32 @@ struct LeavingLaunch : Launch {
   // Those of the lanes that are still here.
   RT_DEVICE uint32_t lanes(uint32_t mask) const { return mask & here; }
 
-  // The thread has left. Two barriers in a row at which all say so are the end.
-  RT_DEVICE void leave() const {
+  // The thread leaves, if it has not left.
+  RT_DEVICE void leave() {
+    if (gone) return;
+    gone = true;
+    if (met == 0) meet(false);
+    ::atomicAdd(const_cast<int*>(left() + met % 2), 1);
+    int before = left()[(met + 1) % 2];
     RT_NO_UNROLL
-    for (int all = 0; all < 2;) {
-      all = detail::rtask_barrier_count(task.threads, true) == task.threads ? all + 1 : 0;
+    for (bool all = false; !all;) {
+      volatile const int* now = left() + met % 2;
+      meet(false);
+      const int more = *now;
+      all = before + more == task.threads;
+      before = more;
     }
+  }
+
+ private:
+  RT_DEVICE volatile int* left() const { return reinterpret_cast<volatile int*>(smem + kLeft); }
+
+  // How many have the predicate, if barriers count.
+  RT_DEVICE int meet(bool predicate) {
+    ++met;
+    if constexpr (kCounts) return detail::rtask_barrier_count_apart(task.threads, predicate);
+    detail::rtask_barrier_apart(task.threads);
+    return 0;
   }
 };
 
