@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/codegen/abi"
-	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
@@ -22,7 +21,7 @@ import (
 // and there is no C interface: it is meant to be included by a program that runs rt::Context<Program> on
 // the models, such as one that tests them all. All plans are for the same device.
 func EmitBundle(plans []*vdevice.Plan, opt Options, sink Sink) error {
-	return emitBundle(plans, opt, sink, rkernels.Sources())
+	return emitBundle(plans, opt, sink, kernelSources(plans...))
 }
 
 func emitBundle(plans []*vdevice.Plan, opt Options, sink Sink, kernels fs.FS) error {

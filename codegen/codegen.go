@@ -84,7 +84,20 @@ type Sink interface {
 // Emit writes all files of the library. Findings about the model are diagnostics; other errors are the
 // sink's.
 func Emit(plan *vdevice.Plan, opt Options, sink Sink) error {
-	return emit(plan, opt, sink, rkernels.Sources())
+	return emit(plan, opt, sink, kernelSources(plan))
+}
+
+// kernelSources are the sources of rKernels, with those of users' kernels in the plans.
+func kernelSources(plans ...*vdevice.Plan) fs.FS {
+	var out fs.FS = rkernels.Files
+	for _, p := range plans {
+		for _, op := range p.Graph.Ops {
+			for _, c := range op.Candidates {
+				out = c.Inst.Kernel.Sources(out)
+			}
+		}
+	}
+	return out
 }
 
 func emit(plan *vdevice.Plan, opt Options, sink Sink, kernels fs.FS) error {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/codegen/abi"
-	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
@@ -16,7 +15,7 @@ import (
 // compiler builds, with a C interface for each plan and a weights file that all share. Plan i has the
 // prefix VariantName(opt.Name, i). Of a library's other files there are none.
 func EmitVariants(plans []*vdevice.Plan, opt Options, sink Sink) error {
-	return emitVariants(plans, opt, sink, rkernels.Sources())
+	return emitVariants(plans, opt, sink, kernelSources(plans...))
 }
 
 // VariantName is the prefix of plan i in a library of variants.

@@ -295,15 +295,15 @@ func keepState(b *build.Builder, input, output *ir.Value, at roperator.View, s S
 
 // General is ForDevice where only a run knows the extents of axes that x names; x may be nil if there are none.
 func General(g *ir.Graph, x *axes.Axes, spec *device.Spec, p precision.Choice) (*roperator.Graph, error) {
-	return Stateful(g, x, nil, spec, p)
-}
-
-// Stateful is General for a program that keeps states.
-func Stateful(g *ir.Graph, x *axes.Axes, states []State, spec *device.Spec,
-	p precision.Choice) (*roperator.Graph, error) {
 	kernels, err := rkernels.BuiltIn()
 	if err != nil {
 		return nil, err
 	}
+	return Stateful(g, x, nil, spec, kernels, p)
+}
+
+// Stateful is General for a program that keeps states, with the rKernels of a catalogue.
+func Stateful(g *ir.Graph, x *axes.Axes, states []State, spec *device.Spec, kernels *rkernels.Catalogue,
+	p precision.Choice) (*roperator.Graph, error) {
 	return lowerGraph(g, x, states, target.Of(spec), kernels, p)
 }

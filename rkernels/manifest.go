@@ -91,6 +91,7 @@ type Kernel struct {
 	Custom *Custom `yaml:"custom,omitempty"`
 
 	Source                              string   `yaml:"-"` // path of the .cuh in Files
+	folder                              fs.FS    // of a kernel that a user has brought, else nil
 	threads, shared, registers, streams *Formula `yaml:"-"`
 }
 
@@ -113,8 +114,12 @@ func Load(fsys fs.FS) ([]*Kernel, error) {
 		out = append(out, k)
 		return nil
 	})
-	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
-	return out, err
+	return sorted(out), err
+}
+
+func sorted(kernels []*Kernel) []*Kernel {
+	sort.Slice(kernels, func(i, j int) bool { return kernels[i].Name < kernels[j].Name })
+	return kernels
 }
 
 func loadOne(fsys fs.FS, p string) (*Kernel, error) {
@@ -162,7 +167,7 @@ func NewCatalogue(fsys fs.FS) (*Catalogue, error) {
 	if err != nil {
 		return nil, &diag.Diagnostic{ID: "bad-kernel-manifest", Message: err.Error()}
 	}
-	return &Catalogue{ks, fusing}, nil
+	return &Catalogue{kernels: ks, fusing: fusing}, nil
 }
 
 // BuiltIn is the catalogue of the kernels that are part of the compiler. It is read once.

@@ -3,8 +3,8 @@ package rkernels
 import (
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/rammerc/rammerc/internal/diag"
 )
@@ -12,58 +12,49 @@ import (
 // usersFolder is where the user's rKernels are among the sources.
 const usersFolder = "users"
 
-// users are the rKernels of the folder that Use was given last. A process compiles with one such folder.
-var users struct {
-	sync.Mutex
-	sources fs.FS
-	kernels []*Kernel
-}
-
-// Use makes the converted kernels of a folder known, and returns them.
-func Use(dir string) ([]*Kernel, error) {
-	sources := os.DirFS(dir)
-	list, err := Load(sources)
+// WithUsers adds the converted kernels of a folder to those of c.
+func (c *Catalogue) WithUsers(dir string) (*Catalogue, error) {
+	fault := func(message string) error {
+		return &diag.Diagnostic{ID: "bad-kernel-manifest", File: dir, Message: message}
+	}
+	folder := os.DirFS(dir)
+	list, err := Load(folder)
 	if err != nil {
-		return nil, &diag.Diagnostic{ID: "bad-kernel-manifest", File: dir, Message: err.Error()}
+		return nil, fault(err.Error())
 	}
 	for _, k := range list {
 		if k.Custom == nil {
-			return nil, &diag.Diagnostic{ID: "bad-kernel-manifest", File: dir, Message: k.Name + " is no converted kernel"}
+			return nil, fault(k.Name + " is no converted kernel")
 		}
 		if problems := k.Custom.Check(); len(problems) > 0 {
-			return nil, &diag.Diagnostic{ID: "bad-kernel-manifest", File: dir, Message: k.Name + ": " + problems[0]}
+			return nil, fault(k.Name + ": " + problems[0])
 		}
-		k.Source = usersFolder + "/" + k.Source
+		if _, err := c.Find(k.Name); err == nil {
+			return nil, fault("rammerc has an rKernel " + k.Name + " itself; the specification can give another name")
+		}
+		k.Source, k.folder = usersFolder+"/"+k.Source, folder
 	}
-	users.Lock()
-	defer users.Unlock()
-	users.sources, users.kernels = sources, list
-	return list, nil
+	return &Catalogue{kernels: sorted(slices.Concat(c.kernels, list)), fusing: c.fusing}, nil
 }
 
-// User finds a kernel of the user's, nil if there is none of that name.
-func User(name string) *Kernel {
-	users.Lock()
-	defer users.Unlock()
-	for _, k := range users.kernels {
-		if k.Name == name {
-			return k
-		}
-	}
-	return nil
+// Users lists the kernels that users have brought.
+func (c *Catalogue) Users() []*Kernel {
+	return slices.DeleteFunc(slices.Clone(c.kernels), func(k *Kernel) bool { return k.folder == nil })
 }
 
-// Sources are Files with the user's rKernels.
-func Sources() fs.FS { return sources{} }
-
-type sources struct{}
-
-func (sources) Open(name string) (fs.File, error) {
-	rest, ok := strings.CutPrefix(name, usersFolder+"/")
-	users.Lock()
-	defer users.Unlock()
-	if ok && users.sources != nil {
-		return users.sources.Open(rest)
+// Sources are the sources of k, and of all that it may include: those of rammerc's rKernels are in builtIn.
+func (k *Kernel) Sources(builtIn fs.FS) fs.FS {
+	if _, already := builtIn.(sources); already || k.folder == nil { // a program has kernels of one folder
+		return builtIn
 	}
-	return Files.Open(name)
+	return sources{k.folder, builtIn}
+}
+
+type sources struct{ users, builtIn fs.FS }
+
+func (s sources) Open(name string) (fs.File, error) {
+	if rest, ok := strings.CutPrefix(name, usersFolder+"/"); ok {
+		return s.users.Open(rest)
+	}
+	return s.builtIn.Open(name)
 }

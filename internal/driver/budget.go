@@ -108,7 +108,11 @@ func (c *Compilation) timesIn(choice precision.Choice) ([]budget.OpTime, error) 
 	if err := ConstantShapes(g); err != nil {
 		return nil, err
 	}
-	ops, err := lower.ForDevice(g, c.spec, choice)
+	kernels, err := c.opt.catalogue()
+	if err != nil {
+		return nil, err
+	}
+	ops, err := lower.Stateful(g, nil, nil, c.spec, kernels, choice)
 	if err != nil {
 		return nil, Explain(err, c.model)
 	}

@@ -30,7 +30,11 @@ func lowerStateful(job *Job, g *ir.Graph, x *axes.Axes, states []lower.State, sp
 	if err := fitsMemory(g, spec); err != nil {
 		return nil, diag.InFile(err, opt.Path)
 	}
-	ops, err := lower.Stateful(g, x, states, spec, opt.PrecisionChoice())
+	kernels, err := opt.catalogue()
+	if err != nil {
+		return nil, err
+	}
+	ops, err := lower.Stateful(g, x, states, spec, kernels, opt.PrecisionChoice())
 	if err != nil {
 		return nil, diag.InFile(err, opt.Path)
 	}

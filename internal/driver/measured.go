@@ -66,7 +66,7 @@ func (o *CompileOptions) bench(arch, product string) (*bench, error) {
 
 // benchOf opens the database at path for a machine.
 func (o *CompileOptions) benchOf(path string, machine db.Machine, tools measure.Tools) (*bench, error) {
-	keys, err := measure.NewKeys(machine, rkernels.Sources())
+	keys, err := measure.NewKeys(machine, rkernels.Files)
 	if err != nil {
 		return nil, err
 	}

@@ -34,14 +34,23 @@ type ModelOptions struct {
 	Kernels    string // folder of converted kernels for operators of the user's; "" for none
 }
 
-// userKernels makes the converted kernels of a folder known, and lists them by the operators that they carry out.
-func userKernels(dir string) (map[string]string, error) {
-	kernels, err := rkernels.Use(dir)
+// catalogue has the rKernels with which the model is compiled: rammerc's and those of the user's.
+func (o *ModelOptions) catalogue() (*rkernels.Catalogue, error) {
+	kernels, err := rkernels.BuiltIn()
+	if err != nil || o.Kernels == "" {
+		return kernels, err
+	}
+	return kernels.WithUsers(o.Kernels)
+}
+
+// userKernels lists the user's kernels by the operators that they carry out.
+func (o *ModelOptions) userKernels() (map[string]string, error) {
+	kernels, err := o.catalogue()
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]string{}
-	for _, k := range kernels {
+	for _, k := range kernels.Users() {
 		if op := k.Custom.Operator; op != nil {
 			out[op.Domain+"."+op.Name] = k.Name
 		}
@@ -54,11 +63,9 @@ func userKernels(dir string) (map[string]string, error) {
 func (o *ModelOptions) onnxOptions(static bool) (onnx.Options, error) {
 	opt := onnx.Options{Shapes: map[string][]int64{}, Dims: map[string]int64{}, RequireStatic: static}
 	var l diag.List
-	if o.Kernels != "" {
-		var err error
-		if opt.Kernels, err = userKernels(o.Kernels); err != nil {
-			return opt, err
-		}
+	var err error
+	if opt.Kernels, err = o.userKernels(); err != nil {
+		return opt, err
 	}
 	for _, s := range o.Shapes {
 		name, text, ok := cutLast(s, "=")

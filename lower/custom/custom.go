@@ -33,7 +33,7 @@ type operator struct {
 // kernel.
 func Operator(b *build.Builder, g *build.Group) error {
 	name := g.Node.Str("kernel", "")
-	o := &operator{b: b, g: g, kernel: rkernels.User(name), values: map[string]float64{},
+	o := &operator{b: b, g: g, kernel: b.Kernel(name), values: map[string]float64{},
 		views: map[string]roperator.View{}}
 	if o.kernel == nil {
 		return fmt.Errorf("the kernel %s is in no folder that --kernels names", name)

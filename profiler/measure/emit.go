@@ -20,14 +20,40 @@ import (
 var machineSources embed.FS
 
 // writeHeaders writes what all parts include: the machine, the run time, the back ends and the rKernels.
-func writeHeaders(dir string, kernels fs.FS) error {
+func writeHeaders(dir string, kernels fs.FS, groups []*group) error {
 	if err := backend.CopySources(dir); err != nil {
 		return err
 	}
 	if err := os.CopyFS(dir, machineSources); err != nil {
 		return err
 	}
-	return os.CopyFS(dir, kernels)
+	if err := os.CopyFS(dir, kernels); err != nil {
+		return err
+	}
+	for _, gr := range groups {
+		for _, x := range gr.subjects {
+			if err := writeUsers(dir, x.cand.Inst.Kernel); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeUsers writes the source of a kernel that a user has brought.
+func writeUsers(dir string, k *rkernels.Kernel) error {
+	path := filepath.Join(dir, filepath.FromSlash(k.Source))
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	data, err := fs.ReadFile(k.Sources(rkernels.Files), k.Source)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o644)
 }
 
 // part is a program that holds some of the subjects: those of some instances.

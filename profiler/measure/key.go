@@ -49,6 +49,7 @@ func (k *Keys) Of(g *roperator.Graph, c *roperator.Candidate) (db.Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	header := c.Inst.Kernel.Source
+	k.kernels = c.Inst.Kernel.Sources(k.kernels)
 	source, ok := k.sources[header]
 	if !ok {
 		var err error

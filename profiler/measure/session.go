@@ -107,9 +107,9 @@ func (s *Session) measure(ctx context.Context, groups []*group) (Report, error) 
 	defer os.RemoveAll(dir)
 	kernels := s.Kernels
 	if kernels == nil {
-		kernels = rkernels.Sources()
+		kernels = rkernels.Files
 	}
-	if err := writeHeaders(dir, kernels); err != nil {
+	if err := writeHeaders(dir, kernels, groups); err != nil {
 		return s.report, err
 	}
 	instances := map[string]bool{}
