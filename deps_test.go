@@ -27,7 +27,7 @@ var allowed = map[string]string{
 	"ir/onnx/onnxpb":     "",
 	"ir":                 "internal/diag",
 	"ir/onnx":            "ir ir/onnx/onnxpb internal/diag internal/limits internal/npy",
-	"ir/eval":            "ir internal/limits",
+	"ir/eval":            "ir internal/limits internal/process internal/toolchain",
 	"ir/axes":            "ir ir/eval internal/diag",
 	// What fuses with an operator is in the manifests of its rKernels.
 	"graphopt":         "ir ir/eval rkernels internal/diag internal/dump precision",

@@ -26,7 +26,7 @@ var Ops = slices.Concat(
 	countedOps,
 	extentOps,
 	operandOps,
-	repeatOps,
+	repeatOps, referenceOps,
 )
 
 var opIndex = indexOps(Ops)

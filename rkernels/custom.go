@@ -15,6 +15,7 @@ type Custom struct {
 	Launch    Geometry   `yaml:"launch"`
 	Arguments []Argument `yaml:"arguments"`
 	Operator  *Operator  `yaml:"operator,omitempty"`
+	Reference *Reference `yaml:"reference,omitempty"`
 	Example   *Example   `yaml:"example,omitempty"`
 }
 
@@ -60,7 +61,7 @@ type Argument struct {
 }
 
 // Operator is the operator of ONNX that a kernel carries out. Its inputs and outputs are the kernel's, in the order of
-// the arguments. A model that has it has an ONNX function of that name, which says what it computes.
+// the arguments. What it computes is said by the model, if it has a function of ONNX of that name, or else by Reference.
 type Operator struct {
 	Domain string `yaml:"domain"`
 	Name   string `yaml:"name"`
@@ -120,6 +121,11 @@ func (c *Custom) Check() []string {
 	for _, f := range append(slices.Clone(c.Launch.Grid), c.Launch.Shared) {
 		if _, err := ParseFormula(f); f != "" && err != nil {
 			fault("launch: %v", err)
+		}
+	}
+	if c.Reference != nil {
+		if problem := c.Reference.check(); problem != "" {
+			fault("%s", problem)
 		}
 	}
 	names := map[string]bool{}

@@ -91,7 +91,7 @@ type Kernel struct {
 	Custom *Custom `yaml:"custom,omitempty"`
 
 	Source                              string   `yaml:"-"` // path of the .cuh in Files
-	folder                              fs.FS    // of a kernel that a user has brought, else nil
+	folder                              string   // of a kernel that a user has brought, else ""
 	threads, shared, registers, streams *Formula `yaml:"-"`
 }
 

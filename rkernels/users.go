@@ -17,8 +17,7 @@ func (c *Catalogue) WithUsers(dir string) (*Catalogue, error) {
 	fault := func(message string) error {
 		return &diag.Diagnostic{ID: "bad-kernel-manifest", File: dir, Message: message}
 	}
-	folder := os.DirFS(dir)
-	list, err := Load(folder)
+	list, err := Load(os.DirFS(dir))
 	if err != nil {
 		return nil, fault(err.Error())
 	}
@@ -32,22 +31,22 @@ func (c *Catalogue) WithUsers(dir string) (*Catalogue, error) {
 		if _, err := c.Find(k.Name); err == nil {
 			return nil, fault("rammerc has an rKernel " + k.Name + " itself; the specification can give another name")
 		}
-		k.Source, k.folder = usersFolder+"/"+k.Source, folder
+		k.Source, k.folder = usersFolder+"/"+k.Source, dir
 	}
 	return &Catalogue{kernels: sorted(slices.Concat(c.kernels, list)), fusing: c.fusing}, nil
 }
 
 // Users lists the kernels that users have brought.
 func (c *Catalogue) Users() []*Kernel {
-	return slices.DeleteFunc(slices.Clone(c.kernels), func(k *Kernel) bool { return k.folder == nil })
+	return slices.DeleteFunc(slices.Clone(c.kernels), func(k *Kernel) bool { return k.folder == "" })
 }
 
 // Sources are the sources of k, and of all that it may include: those of rammerc's rKernels are in builtIn.
 func (k *Kernel) Sources(builtIn fs.FS) fs.FS {
-	if _, already := builtIn.(sources); already || k.folder == nil { // a program has kernels of one folder
+	if _, already := builtIn.(sources); already || k.folder == "" { // a program has kernels of one folder
 		return builtIn
 	}
-	return sources{k.folder, builtIn}
+	return sources{os.DirFS(k.folder), builtIn}
 }
 
 type sources struct{ users, builtIn fs.FS }

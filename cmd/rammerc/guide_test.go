@@ -58,6 +58,7 @@ var needed = map[string][]string{
 	"deploy-c.md":      {"cmake", "--version"},
 	"deploy-go.md":     {"go", "version"},
 	"deploy-python.md": {"python3", "-c", "import numpy, pip"},
+	"own-kernels.md":   {"bash", "-c", "${RAMMER_PYTHON:-python3} -c 'import numpy, tree_sitter_cuda'"},
 	"triton.md":        {"bash", "-c", "cmake --version && python3 --version"},
 }
 
@@ -79,6 +80,7 @@ func followGuide(t *testing.T, page, bin, cxx string) {
 	} {
 		copyTo(t, filepath.Join(dir, to), filepath.Join("../../testdata/models", from))
 	}
+	copyTo(t, filepath.Join(dir, "custom.onnx"), "../../testdata/custom/row_softmax.onnx")
 	var script strings.Builder
 	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
 		script.WriteString(block[1])

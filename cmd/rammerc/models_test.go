@@ -25,6 +25,7 @@ var modelKinds = map[string]func() []byte{
 	"no-data":       func() []byte { return encode(externalModel("weights.bin")) },
 	"escape":        func() []byte { return encode(externalModel("../secret.bin")) },
 	"gather":        gatherModel,
+	"custom":        customModel,
 	"future-opset":  futureModel,
 	"uninferrable":  expandModel,
 	"pytorch":       torchFile,
@@ -103,6 +104,7 @@ func model(in, out []*onnxpb.ValueInfoProto, nodes ...*onnxpb.NodeProto) *onnxpb
 
 const (
 	float32s = onnxpb.TensorProto_FLOAT
+	int32s   = onnxpb.TensorProto_INT32
 	int64s   = onnxpb.TensorProto_INT64
 )
 

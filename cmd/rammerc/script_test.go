@@ -16,7 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/rammerc/rammerc/internal/convert"
+	"github.com/rammerc/rammerc/internal/process"
 	"github.com/rammerc/rammerc/internal/testbuild"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
@@ -56,7 +56,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MODELS", models)
 			e.Setenv("XDG_CACHE_HOME", cache)
-			for _, v := range []string{"CXX", "NVCC", "CUDA_HOME", "CUDA_PATH", convert.PythonVariable} {
+			for _, v := range []string{"CXX", "NVCC", "CUDA_HOME", "CUDA_PATH", process.PythonVariable} {
 				e.Setenv(v, os.Getenv(v))
 			}
 			return nil
@@ -82,7 +82,7 @@ func condition(name string) (bool, error) {
 	case "numpy":
 		return exec.Command("python3", "-c", "import numpy, pip").Run() == nil, nil
 	case "parser":
-		return exec.Command(cmp.Or(os.Getenv(convert.PythonVariable), "python3"), "-c", "import tree_sitter_cuda").Run() == nil, nil
+		return exec.Command(cmp.Or(os.Getenv(process.PythonVariable), "python3"), "-c", "import tree_sitter_cuda").Run() == nil, nil
 	case "gpu":
 		return toolchain.LocalArch(context.Background()) != "", nil
 	}

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/internal/outdir"
 )
 
@@ -25,7 +26,7 @@ import (
 type Options struct {
 	Source string // a .cu or .cuh file
 	Spec   string // a YAML file
-	Python string // that has the parser; "" for PythonVariable, else python3
+	Python string // that has the parser; "" for process.Python
 }
 
 // Result is an rKernel.
@@ -38,7 +39,8 @@ type Result struct {
 	// Static is the bytes of static shared memory.
 	Static int64
 
-	original original
+	original  original
+	reference string // a file in Python that goes beside the manifest; "" for none
 }
 
 // original is the unchanged kernel with what it needs, for the comparison.
@@ -78,6 +80,9 @@ func Convert(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	out := &Result{Spec: spec, Leaves: r.leaves, Static: r.shared.bytes}
+	if ref := spec.Reference; ref != nil {
+		out.reference = filepath.Join(filepath.Dir(o.Spec), ref.Python)
+	}
 	out.Header = r.header()
 	if out.Manifest, err = r.manifest(); err != nil {
 		return nil, err
@@ -207,13 +212,21 @@ func namespacesOf(it *item) []string {
 	return out
 }
 
-// Write puts the rKernel into a folder: the header and its manifest.
+// Write puts the rKernel into a folder: the header, its manifest, and the reference in Python if there is one.
 func (r *Result) Write(dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	var out []string
-	for name, text := range map[string]string{r.Spec.Name + ".cuh": r.Header, r.Spec.Name + ".yaml": r.Manifest} {
+	files := map[string]string{r.Spec.Name + ".cuh": r.Header, r.Spec.Name + ".yaml": r.Manifest}
+	if r.reference != "" {
+		text, err := limits.Read(r.reference, maxSpec)
+		if err != nil {
+			return nil, unreadable(r.reference, err)
+		}
+		files[r.Spec.Reference.Python] = string(text)
+	}
+	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if err := outdir.WriteFile(path, []byte(text)); err != nil {
 			return nil, fmt.Errorf("cannot write: %w", err)

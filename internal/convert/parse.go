@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"sort"
 	"strings"
@@ -23,9 +22,6 @@ import (
 //
 //go:embed parse.py
 var parser string
-
-// PythonVariable names the Python that has the parser, where it is not python3.
-const PythonVariable = "RAMMER_PYTHON"
 
 // maxSource is how many bytes a source may have.
 const maxSource = 16 << 20
@@ -121,10 +117,7 @@ func read(ctx context.Context, python, path string, blanks []string) (*source, e
 		return nil, unreadable(path, err)
 	}
 	if python == "" {
-		python = os.Getenv(PythonVariable)
-	}
-	if python == "" {
-		python = "python3"
+		python = process.Python()
 	}
 	cmd := process.Command(ctx, python, append([]string{"-c", parser, path}, blanks...)...)
 	var out, problems bytes.Buffer
@@ -139,7 +132,7 @@ func read(ctx context.Context, python, path string, blanks []string) (*source, e
 			missing = "the Python package " + strings.TrimSpace(problems.String())
 		}
 		return nil, &toolchain.Missing{Tool: missing,
-			Help: "install tree-sitter and tree-sitter-cuda with pip; " + PythonVariable +
+			Help: "install tree-sitter and tree-sitter-cuda with pip; " + process.PythonVariable +
 				" names a Python that has them"}
 	}
 	s := &source{path: path, text: string(data), root: &node{}}

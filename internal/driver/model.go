@@ -44,15 +44,15 @@ func (o *ModelOptions) catalogue() (*rkernels.Catalogue, error) {
 }
 
 // userKernels lists the user's kernels by the operators that they carry out.
-func (o *ModelOptions) userKernels() (map[string]string, error) {
+func (o *ModelOptions) userKernels() (map[string]onnx.Kernel, error) {
 	kernels, err := o.catalogue()
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]string{}
+	out := map[string]onnx.Kernel{}
 	for _, k := range kernels.Users() {
 		if op := k.Custom.Operator; op != nil {
-			out[op.Domain+"."+op.Name] = k.Name
+			out[op.Domain+"."+op.Name] = onnx.Kernel{Name: k.Name, Reference: k.Reference}
 		}
 	}
 	return out, nil

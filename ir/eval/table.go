@@ -210,6 +210,7 @@ var evaluators = map[opKey]opFunc{
 	{ir.InternalDomain, "Select"}:    selectOp,
 	{ir.InternalDomain, "Concat"}:    concat,
 	{ir.InternalDomain, "Fused"}:     fused,
+	{ir.InternalDomain, "Reference"}: reference,
 	{ir.InternalDomain, "LSTMCell"}:  lstmCell,
 	{ir.InternalDomain, "GRUCell"}:   gruCell,
 	{ir.InternalDomain, "RNNCell"}:   rnnCell,

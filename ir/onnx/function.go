@@ -72,8 +72,8 @@ func (s *scope) call(p *place, f *function, pb *onnxpb.NodeProto) {
 		s.refuse(outputs)
 		return
 	}
-	if kernel := s.im.opts.Kernels[f.key.domain+"."+f.key.name]; kernel != "" {
-		s.custom(p, f, kernel, inputs, outputs, attrs)
+	if kernel, ok := s.im.opts.Kernels[f.key.domain+"."+f.key.name]; ok {
+		s.custom(p, f, kernel.Name, inputs, outputs, attrs)
 		return
 	}
 	inner := &scope{

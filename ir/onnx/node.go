@@ -49,6 +49,10 @@ func (s *scope) node(pb *onnxpb.NodeProto, index int) {
 		s.controlLists(p, pb)
 		return
 	}
+	if kernel, ok := s.im.opts.Kernels[p.domain+"."+p.op]; ok {
+		s.referred(p, kernel, pb)
+		return
+	}
 	s.operator(p, pb)
 }
 

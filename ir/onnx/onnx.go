@@ -46,9 +46,9 @@ type Options struct {
 	// ChannelBlock is how many channels the blocks have in which ONNX Runtime stored a model's images and weights for a
 	// CPU, 8 or 16; 0 is as the weights say.
 	ChannelBlock int64
-	// Kernels has, for operators of the user's ("domain.name"), the rKernels that carry them out. The model has a function
-	// for each, which is not inlined then.
-	Kernels map[string]string
+	// Kernels has, for operators of the user's ("domain.name"), the rKernels that carry them out. Where the model has a
+	// function for one, it is not inlined then.
+	Kernels map[string]Kernel
 	// RequireStatic makes every symbolic dim of an input that is left unbound an error.
 	RequireStatic bool
 	// Partial makes the import return, along with an error, the model as far as it could be read. Its graph lacks the

@@ -322,12 +322,6 @@ func (b *Builder) Instance(name string, values ...any) *rkernels.Instance {
 	return k.Bind(values...)
 }
 
-// Kernel is the rKernel of that name, nil if the catalogue has none.
-func (b *Builder) Kernel(name string) *rkernels.Kernel {
-	k, _ := b.kernels.Find(name)
-	return k
-}
-
 // Fusing is what the manifests say about joining other operators with n, and about its limits.
 func (b *Builder) Fusing(n *ir.Node) *rkernels.Fusing { return b.kernels.Fusing(n.Domain, n.Op) }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
 )
 
@@ -167,4 +168,10 @@ func (g *Group) Kind() string {
 		ops = casts
 	}
 	return strings.Join(ops, "+")
+}
+
+// Kernel is the rKernel of that name, nil if the catalogue has none.
+func (b *Builder) Kernel(name string) *rkernels.Kernel {
+	k, _ := b.kernels.Find(name)
+	return k
 }

@@ -3,6 +3,7 @@ package custom
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 
@@ -33,8 +34,7 @@ type operator struct {
 // kernel.
 func Operator(b *build.Builder, g *build.Group) error {
 	name := g.Node.Str("kernel", "")
-	o := &operator{b: b, g: g, kernel: b.Kernel(name), values: map[string]float64{},
-		views: map[string]roperator.View{}}
+	o := &operator{b: b, g: g, kernel: b.Kernel(name), views: map[string]roperator.View{}}
 	if o.kernel == nil {
 		return fmt.Errorf("the kernel %s is in no folder that --kernels names", name)
 	}
@@ -81,20 +81,16 @@ func (o *operator) bind() error {
 	if o.env, o.rest, err = o.custom.BindDims(shapes); err != nil {
 		return err
 	}
+	given := map[string]float64{}
 	numbers := o.g.Node.Attrs["values"].Floats
 	for i, name := range o.g.Node.Attrs["value_names"].Strs {
-		o.values[name] = numbers[i]
+		given[name] = numbers[i]
 	}
-	for _, a := range o.custom.Tensors(rkernels.RoleAttribute) {
-		if _, given := o.values[a.Name]; !given && a.Default != nil {
-			o.values[a.Name] = *a.Default
-		} else if !given {
-			return fmt.Errorf("the attribute %s is missing", a.Name)
-		}
-		if v := o.values[a.Name]; v == math.Trunc(v) {
-			o.env[a.Name] = int64(v)
-		}
+	var integers map[string]int64
+	if o.values, integers, err = o.custom.Attributes(given); err != nil {
+		return err
 	}
+	maps.Copy(o.env, integers)
 	if o.grid, err = o.custom.Blocks(o.env); err != nil {
 		return err
 	}
