@@ -35,7 +35,7 @@ func TestConditions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ops, err := ForDevice(g, spec, precision.Choice{})
+	ops, err := General(g, nil, spec, precision.Choice{})
 	if err != nil {
 		t.Fatal(err)
 	}

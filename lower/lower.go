@@ -265,12 +265,6 @@ func ConvolvesOnTensorCores(p precision.Precision) bool { return conv.OnTensorCo
 // BindHelp says which inputs of the model, fixed when it is compiled, make values constant; see build.BindHelp.
 func BindHelp(g *ir.Graph, values ...*ir.Value) string { return build.BindHelp(g, values...) }
 
-// ForDevice lowers g for the device that spec describes, with the built-in rKernels, where all runs have the same
-// extents.
-func ForDevice(g *ir.Graph, spec *device.Spec, p precision.Choice) (*roperator.Graph, error) {
-	return General(g, nil, spec, p)
-}
-
 // State says of an input and an output of a graph that a program keeps the latter as the former of its next run. States are
 // the last inputs and outputs of the graph, in the order of the list.
 type State struct {
@@ -293,7 +287,8 @@ func keepState(b *build.Builder, input, output *ir.Value, at roperator.View, s S
 	}
 }
 
-// General is ForDevice where only a run knows the extents of axes that x names; x may be nil if there are none.
+// General lowers g for the device that spec describes, with the built-in rKernels. Only a run knows the extents of axes
+// that x names; x may be nil if there are none.
 func General(g *ir.Graph, x *axes.Axes, spec *device.Spec, p precision.Choice) (*roperator.Graph, error) {
 	kernels, err := rkernels.BuiltIn()
 	if err != nil {

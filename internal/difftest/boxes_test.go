@@ -123,7 +123,7 @@ func emitBoxed(t *testing.T, c *Case, spec *device.Spec, kind string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := lower.ForDevice(static, spec, precision.Choice{Program: c.Precision})
+	g, err := lower.General(static, nil, spec, precision.Choice{Program: c.Precision})
 	if err != nil {
 		t.Fatal(err)
 	}

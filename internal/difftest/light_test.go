@@ -114,7 +114,7 @@ func lightPlans(t *testing.T, g *ir.Graph) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ops, err := lower.ForDevice(g, spec, precision.Choice{})
+		ops, err := lower.General(g, nil, spec, precision.Choice{})
 		if err != nil {
 			t.Fatal(err)
 		}

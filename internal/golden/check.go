@@ -92,7 +92,7 @@ func prepare(c *Case, src *source, some *turns) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.g, err = lower.ForDevice(g, spec, precision.All(c.Precision)); err != nil {
+	if p.g, err = lower.General(g, nil, spec, precision.All(c.Precision)); err != nil {
 		return nil, err
 	}
 	if err := roperator.Verify(p.g); err != nil {

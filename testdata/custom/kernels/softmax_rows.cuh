@@ -18,14 +18,14 @@ template <class T>
 struct Sum {
   __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
 };
-}
+}  // namespace
 
 namespace {
 template <class T>
 struct Max {
   __device__ __forceinline__ T operator()(T a, T b) const { return a > b ? a : b; }
 };
-}
+}  // namespace
 
 namespace {
 template <class T, class Op>
@@ -38,7 +38,7 @@ __device__ T reduce_block(Launch& launch, T v, Op op, T* scratch) {
   for (int i = 1; i < launch.blockDim.x / 32; ++i) v = op(v, scratch[i]);
   return v;
 }
-}
+}  // namespace
 
 template <typename T, int THREADS>
 RT_DEVICE void softmax_rows(Launch& launch, const T* x, T* y, int columns) {
