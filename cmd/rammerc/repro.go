@@ -56,7 +56,7 @@ func word(flag, value string) driver.Word {
 
 // reading are the flags whose values name files or folders to read. They say where in a value the file is.
 var reading = map[string]func(value string) (before, file, after string){
-	"model": wholeFile, "device": wholeFile, "plan": wholeFile, "data": wholeFile,
+	"model": wholeFile, "device": wholeFile, "plan": wholeFile, "data": wholeFile, "kernels": wholeFile,
 	"input": namedFile, "expect": namedFile, "calibrate": namedFile,
 	"bind": func(value string) (before, file, after string) {
 		if at := strings.Index(value, "=@"); at >= 0 {
