@@ -69,10 +69,10 @@ func (e *Evaluator) Name() string { return Eval }
 func (e *Evaluator) Close() error { return nil }
 
 // EvalError turns what the evaluator says of the data it was given into a diagnostic: an index out of range, a
-// tensor that would be too large. Other errors stay as they are.
+// tensor that would be too large. Other errors stay as they are, among them that a tool is missing.
 func EvalError(err error, file string) error {
 	var n *eval.NodeError
-	if !errors.As(err, &n) {
+	if toolchain.IsMissing(err) || !errors.As(err, &n) {
 		return err
 	}
 	d := &diag.Diagnostic{
