@@ -81,10 +81,12 @@ func ReferenceResults(n *Node, inputs [][]int64) (types []DType, dims [][]int64,
 func referenceShapes(n *Node, inputs []Shape) (outputs []Shape, problem string) {
 	env, rest := map[string]Dim{}, map[string]Shape{}
 	patterns := n.Attrs["inputs"].Strs
+	if len(patterns) != len(inputs) {
+		return nil, "there are shapes of another number of inputs"
+	}
 	for i, s := range inputs {
-		if i >= len(patterns) || !bindPattern(patterns[i], s, env, rest) {
-			return nil, "input " + s.String() + " is not of the form [" +
-				strings.ReplaceAll(patterns[min(i, len(patterns)-1)], ";", ", ") + "]"
+		if !bindPattern(patterns[i], s, env, rest) {
+			return nil, "input " + s.String() + " is not of the form [" + strings.ReplaceAll(patterns[i], ";", ", ") + "]"
 		}
 	}
 	for _, text := range n.Attrs["outputs"].Strs {

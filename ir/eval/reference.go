@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os/exec"
 	"slices"
@@ -46,14 +45,8 @@ type referenceCall struct {
 // reference computes an operator of the user's by a function in Python.
 func reference(c *call) []*ir.Tensor {
 	where := c.Attrs["file"].S + ": " + c.Attrs["function"].S
-	out := bufio.NewReader(bytes.NewReader(c.askPython(where)))
-	line, err := out.ReadBytes('\n')
-	var dims [][]int64
-	if err == nil {
-		err = json.Unmarshal(line, &dims)
-	}
-	if err != nil {
-		fail("%s: the answer of Python cannot be read: %v", where, err)
+	if len(c.Attrs["values"].Floats) != len(c.Attrs["value_names"].Strs) || slices.Contains(c.in, nil) {
+		fail("an input is missing, or a value without a name")
 	}
 	var given [][]int64
 	for _, t := range c.in {
@@ -62,6 +55,15 @@ func reference(c *call) []*ir.Tensor {
 	types, want, problem := ir.ReferenceResults(c.Node, given)
 	if problem != "" {
 		fail("%s", problem)
+	}
+	out := bufio.NewReader(bytes.NewReader(c.askPython(where)))
+	line, err := out.ReadBytes('\n')
+	var dims [][]int64
+	if err == nil {
+		err = json.Unmarshal(line, &dims)
+	}
+	if err != nil {
+		fail("%s: the answer of Python cannot be read: %v", where, err)
 	}
 	if len(dims) != len(want) {
 		fail("%s returns %d arrays, the operator has %d outputs", where, len(dims), len(want))
@@ -72,7 +74,7 @@ func reference(c *call) []*ir.Tensor {
 			fail("%s returns the shape %v, by the kernel's rule output %d has %v", where, dims[i], i, extents)
 		}
 		t := c.alloc(types[i], extents)
-		if err := bin.Read(out, bin.LittleEndian, t.Data); err != nil && !errors.Is(err, io.EOF) {
+		if err := bin.Read(out, bin.LittleEndian, t.Data); err != nil {
 			fail("%s: the answer of Python ends early: %v", where, err)
 		}
 		list = append(list, t)
