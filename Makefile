@@ -56,7 +56,7 @@ zoo:
 dynamic:
 	$(GO) build -o .zoo/rammerc ./cmd/rammerc
 	$(or $(RAMMER_PYTHON),python3) scripts/zoo/dynamic.py prepare --cache .zoo .zoo/cases
-	$(or $(RAMMER_PYTHON),python3) scripts/zoo/dynamic.py check --rammerc .zoo/rammerc --out .zoo/dynamic .zoo/cases
+	$(or $(RAMMER_PYTHON),python3) scripts/zoo/dynamic.py check --rammerc .zoo/rammerc --out .zoo/dynamic --table docs/DYNAMIC.md .zoo/cases
 
 ## sweep: models of torchvision, timm, transformers and scikit-learn (scripts/zoo/sweep.txt) as zoo does; needs these, too
 sweep:
