@@ -92,8 +92,8 @@ func (s *stepMaker) topK(v *ir.Value, k int64) (values, places *ir.Value) {
 	return values, places
 }
 
-// bestOfWords are the k largest logits of each row in order, and their tokens. Parts of a row are searched side by side,
-// and then what was found in them.
+// bestOfWords are the k largest logits of each row in order, and their tokens. Parts of a row are searched side by
+// side, and then what was found in them.
 func (s *stepMaker) bestOfWords(logits *ir.Value, k int64) (values, tokens *ir.Value) {
 	const part = 512 // elements, of which a vEU sorts as many at a time
 	words, known := s.logits.Shape[2].Const()
@@ -161,7 +161,8 @@ func (s *stepMaker) beamTail() {
 	list := s.list(of(s.tokens), next, pad)
 	more := s.node("Less", nil, s.node("Add", nil, s.step, s.ints(2)), s.limit)
 	if ends := s.ends(s.firstRow(next)); ends != nil {
-		more = s.node("And", nil, more, s.node("Or", nil, inNextFlat, s.node("Not", nil, s.node("Reshape", nil, ends, s.ints(1)))))
+		going := s.node("Not", nil, s.node("Reshape", nil, ends, s.ints(1)))
+		more = s.node("And", nil, more, s.node("Or", nil, inNextFlat, going))
 	}
 	s.finish(s.firstRow(list), s.node("Reshape", nil, s.firstRow(length), s.ints(1)), next, length, list,
 		s.node("Reshape", nil, best, s.ints(n, 1)), of(s.rows), s.node("Reshape", nil, more, s.ints(1)))

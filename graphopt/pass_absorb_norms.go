@@ -12,9 +12,9 @@ import (
 //	x ─▶ RMSNormalization(scale) ─┬▶ MatMul(w1) ─▶        x ─┬▶ rammer.RMSMatMul(scale·w1) ─▶
 //	                              └▶ MatMul(w2) ─▶           └▶ rammer.RMSMatMul(scale·w2) ─▶
 //
-// Every product then adds up the squares of the rows once more, beside its own sums. A LayerNormalization becomes a part
-// of products in the same way. The mean of a row need not be taken off it if it is taken off the columns of the weights,
-// and the bias, multiplied by the weights, becomes a part of what is added behind the product:
+// Every product then adds up the squares of the rows once more, beside its own sums. A LayerNormalization becomes a
+// part of products in the same way. The mean of a row need not be taken off it if it is taken off the columns of the
+// weights, and the bias, multiplied by the weights, becomes a part of what is added behind the product:
 //
 //	Σ_k (x_k - mean)·w_k = Σ_k x_k·(w_k - Σ w/K)
 //
@@ -29,7 +29,8 @@ func absorbNorms(c *Context, g *ir.Graph) (bool, error) {
 			absorbs[n.Outputs[0]] = true
 		}
 		if n.IsInternal("RMSNormalization") && n.Int("axis", -1) == int64(len(n.Inputs[0].Shape))-1 &&
-			n.Outputs[0].DType == ir.Float32 && constOf(n.Inputs[1]) != nil && onlyFewRows(uses[n.Outputs[0]], n.Outputs[0], mostRows) {
+			n.Outputs[0].DType == ir.Float32 && constOf(n.Inputs[1]) != nil &&
+			onlyFewRows(uses[n.Outputs[0]], n.Outputs[0], mostRows) {
 			absorbs[n.Outputs[0]] = true
 		}
 	}
@@ -66,8 +67,8 @@ func absorbNorms(c *Context, g *ir.Graph) (bool, error) {
 // tensor cores, by a kernel that knows no means.
 const mostCentredRows = 2
 
-// absorbableLayerNorm reports whether products of few rows are all that use a LayerNormalization, and where its bias, if
-// it has one, can go: into a constant that is added behind each of them.
+// absorbableLayerNorm reports whether products of few rows are all that use a LayerNormalization, and whether its bias,
+// if it has one, can go into a constant that is added behind each of them.
 func absorbableLayerNorm(n *ir.Node, uses map[*ir.Value][]ir.Use) bool {
 	x, y := n.Inputs[0], n.Outputs[0]
 	if len(n.Outputs) > 1 || y.DType != ir.Float32 || normalAxis(n.Int("axis", -1), len(x.Shape)) != len(x.Shape)-1 ||

@@ -17,8 +17,8 @@ type beams struct {
 	scores []float64 // sums of logarithms of probabilities
 }
 
-// followBeams is Follow for a search with n beams. Another engine's answer is as good as the own one if its score is: the
-// evaluator computes it, too.
+// followBeams is Follow for a search with n beams. Another engine's answer is as good as the own one if its score is:
+// the evaluator computes it, too.
 func (s *Search) followBeams(in, other Tensors, n int64) (Tensors, error) {
 	width, length := int(in["prompt"].Dims[1]), ir.Slice[int64](in["prompt_length"])[0]
 	limit := min(ir.Slice[int64](in["limit"])[0], int64(width))
