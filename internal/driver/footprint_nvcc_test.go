@@ -36,7 +36,7 @@ var moreCode = map[string]int64{
 	// registers of either parity.
 	"gemm_wgmma": 17 << 10, // numbers of float32 are split in parts as well
 	"conv_wgmma": 20 << 10, // the places of an image's rows are computed as well
-	"gemm_strip": 16 << 10, // likewise, and lanes trade sums
+	"gemm_strip": 16 << 10, // likewise
 	// Two products of three parts each, and between them a softmax of all registers of the scores. Its loops are unrolled
 	// along the head, which keeps the queries in registers.
 	"attention_mma": 24 << 10,

@@ -22,3 +22,18 @@ func TestProductsOfBoxes(t *testing.T) {
 	}
 	Check(t, cases)
 }
+
+// TestStrips checks strips of several tiles in tf32 and in 16 bits: five rows of two tiles for as many multiprocessors.
+// Sums leave through an epilogue that has operands of columns and of rows.
+func TestStrips(t *testing.T) {
+	c := Case{
+		Name: "strips", SMs: 5, In: "%x: float32[513,40], %r: float32[513,264]",
+		Body: weights("b", 40, 264) + weights("c", 264) + fused("MatMul",
+			"%px: float32[513,40], %pb: float32[40,264], %pc: float32[264], %pr: float32[513,264]",
+			"%m = MatMul(%px, %pb)\n%s = Add(%m, %pc)\n%z = Add(%s, %pr)", "%z", "%x, %b, %c, %r"),
+		Out: "%y",
+	}
+	cases := []Case{c.stored(precision.FP16), c.stored(precision.BF16)}
+	c.Precision = precision.TF32
+	Check(t, append(cases, c))
+}

@@ -36,6 +36,9 @@ type Case struct {
 	InPlace bool
 	// ChannelsLast stores all results of at least three dims, other than outputs, with dim 1 innermost.
 	ChannelsLast bool
+	// SMs is how many multiprocessors the device has that candidates are for; 0 stands for those of an h200. With few of
+	// them rTasks become long.
+	SMs int
 }
 
 // untyped matches the results of a statement without types, such as "%y, _ = ".

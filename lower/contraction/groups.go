@@ -23,9 +23,13 @@ var groupShapes = []TileShape{
 	{64, 32, 64, 64, 32, 2, 4, 1, ir.Float32, true, false, 0},
 }
 
+// leastNarrowStrip is how many columns tiles of strips of 16 bits have at least: narrower ones were slower.
+const leastNarrowStrip = 192
+
 // stripShapes are the tiles of strips, whose rows the copy engine brings. Threads hold nothing but sums, so that tiles
 // can be wider than others.
 var stripShapes = []TileShape{
+	{128, 256, 32, 64, 256, 1, 4, 1, ir.Float32, true, false, 1},
 	{128, 192, 32, 64, 192, 1, 5, 1, ir.Float32, true, false, 1},
 	{128, 128, 32, 64, 128, 1, 6, 1, ir.Float32, true, false, 1},
 	{128, 96, 32, 64, 96, 1, 6, 1, ir.Float32, true, false, 1},
@@ -97,6 +101,9 @@ func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64
 	}
 	var out []TileShape
 	for _, s := range shapes {
+		if narrow && s.Strip() && s.BN < leastNarrowStrip {
+			continue
+		}
 		if narrow {
 			s.BK, s.multiplied = s.BK*groupRatio(e.Multiplied), e.Multiplied
 		}
@@ -135,7 +142,7 @@ const (
 	cyclesPerColumn = 2
 	stripStage      = 60
 	stripBytes      = 60
-	stripDrain      = 36
+	stripDrain      = 110
 	// cycleFlops is how many operations of tf32 products by mma.sync stand for a cycle. By warp groups a multiprocessor
 	// makes 3750 of them a nanosecond, in which it has 1.755 cycles.
 	cycleFlops = groupShare * 3750 / 1.755
@@ -172,7 +179,12 @@ func (s TileShape) Wide() int64 { return max(1, s.wide) }
 
 // StripParams are the template arguments of gemm_strip.
 func (s TileShape) StripParams(functors ...any) []any {
-	return append([]any{s.BM, s.BN, s.st, s.products}, functors...)
+	return append([]any{s.BM, s.BN, s.st, s.products, s.multiplied}, functors...)
+}
+
+// Tiles are the shapes that are not for strips.
+func Tiles(shapes []TileShape) []TileShape {
+	return slices.DeleteFunc(slices.Clone(shapes), TileShape.Strip)
 }
 
 // WideStrips are the strips among shapes, with as many tiles as leave each slot of the target the fewest tiles of an m×n

@@ -91,14 +91,19 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 		groups := contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N, tileable(b, p))
 		shapes = append(shapes, groups...)
 	}
-	splits := contraction.SplitsFor(b.Target(), p.Elements, shapes, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
-	splits = contraction.FullSplits(shapes, p.K, splits)
+	// In 16 bits strips of a single tile take as long as other tiles, or longer.
+	tiles := shapes
+	if p.Elements != contraction.Float32s {
+		tiles = contraction.Tiles(shapes)
+	}
+	splits := contraction.SplitsFor(b.Target(), p.Elements, tiles, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
+	splits = contraction.FullSplits(tiles, p.K, splits)
 	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
 			if splits == 1 {
-				shapes = append(shapes, contraction.WideStrips(shapes, p.M, p.N, int64(b.Target().VEUs))...)
+				tiles = append(tiles, contraction.WideStrips(shapes, p.M, p.N, int64(b.Target().VEUs))...)
 			}
-			return gemmCandidates(b, shapes, p, t, splits)
+			return gemmCandidates(b, tiles, p, t, splits)
 		})
 }
 

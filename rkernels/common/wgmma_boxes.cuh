@@ -1,22 +1,22 @@
 // Products of warp groups whose rows of A come as boxes by the copy engine (rt/device/box_ring.cuh), which rounds
-// float32 to tf32. Tensor cores read both operands in shared memory; the groups' threads only begin products and wait.
-// One more warp sends for boxes, tile after tile.
+// float32 to tf32 and leaves numbers of 16 bits as they are. Tensor cores read both operands in shared memory; the
+// groups' threads only begin products and wait. One more warp sends for boxes, tile after tile.
 //
 //   sender         box s + ST - 1, when the groups have given back box s - 1
 //   groups         begin s   │ s - 1 is done: give A and B back │ A(s + 1), B(s + 1) come │ …
 //   tensor cores   s - 1 ──▶ │ s ───────────────────────────────────────────────────────▶ …
 #pragma once
 
-#include "common/wgmma_lanes.cuh"
+#include "common/wgmma.cuh"
 #include "rt/device/box_ring.cuh"
 
 namespace rk {
 
 // A tile whose groups have their sums leave through areas of their own, beside the rings, so that no group waits for
 // another one.
-template <int BM_, int BN_, int ST_>
-struct StripTile : GroupTile<float, float, BM_, BN_, 1, ST_, 1, true> {
-  using Base = GroupTile<float, float, BM_, BN_, 1, ST_, 1, true>;
+template <class E, int BM_, int BN_, int ST_>
+struct StripTile : GroupTile<E, E, BM_, BN_, 1, ST_, 1, true> {
+  using Base = GroupTile<E, E, BM_, BN_, 1, ST_, 1, true>;
   using At = GroupPlace<StripTile>;
   using Ring = rt::BoxRing<ST_, 64>;
   static constexpr int kColumns = 32, LDC = kColumns + 8;  // of the results that are stored at a time
@@ -104,7 +104,7 @@ class BoxProducts {
     rt::multiply_begin();
     RT_UNROLL
     for (int k = 0; k < T::kSlice / T::kDeep; ++k) {
-      rt::multiply_tf32_swizzled<T::BN>(acc, a + 32 * k, b + k * (2 * T::kPitch), T::kPitch, true);
+      begin_product<T>(a + 32 * k, b + k * (2 * T::kPitch), true, acc);
     }
     rt::multiply_end();
   }
@@ -124,13 +124,14 @@ class BoxProducts {
 template <class T, class Epi>
 RT_DEVICE void drain_group(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
                            const typename Epi::Args& epi, const TilePlace& tile) {
-  if constexpr (Epi::kPack == 4 || Epi::kPack == 8) {
-    LaneDrain<T, Epi>(t, out, epi, tile).store(acc, 0, T::BN);
-    return;
-  }
   constexpr int kMost = T::BN > 128 ? 8 : 16;  // beside the sums of the columns that come later
   const typename T::At at(t.tid);
   float* sums = T::sums(t, at.group);
+  if constexpr (kDrainsAlone<T, Epi>) {
+    static_assert(GroupDrain<T, Epi>::kBytes <= T::kSumBytes);
+    GroupDrain<T, Epi>(t, reinterpret_cast<char*>(sums), at.group, at.row, out, epi, tile).store(acc);
+    return;
+  }
   const int row = at.m - at.row + at.g, rows[2] = {row, row + 8};
   rt::Task group = t;
   group.tid = t.tid % 128;

@@ -1,6 +1,6 @@
-// C[m][n] = epilogue(Σ_k A[m][k] · B[k][n]) in tf32, summed in float32, for a constant B that is packed and streamed,
-// and an A whose tiles the copy engine brings (TMA). An rTask is a strip: tiles of BM×BN results that lie beside each
-// other.
+// C[m][n] = epilogue(Σ_k A[m][k] · B[k][n]) in tf32 or 16 bits, summed in float32, for a constant B that is packed and
+// streamed, and an A whose tiles the copy engine brings (TMA). An rTask is a strip: tiles of BM×BN results that lie
+// beside each other.
 //
 //   columns of the result   0 … BN     BN … 2·BN   2·BN … 3·BN
 //   strip of three tiles    multiply   multiply    multiply         one warp group for 64 rows of the strip
@@ -15,10 +15,10 @@ namespace rk {
 
 // With splits > 1 each rTask adds up a part of k only, i0 is the split, and a strip is one tile: the stream of an rTask
 // is one block, which the parts of several tiles are not.
-template <int BM, int BN, int ST, int Products, class Epi>
+template <int BM, int BN, int ST, int Products, class E, class Epi>
 struct GemmStrip {
   static_assert(Products == 1);
-  using T = StripTile<BM, BN, ST>;
+  using T = StripTile<E, BM, BN, ST>;
   static constexpr int kThreads = T::kThreads + 32;  // with the sender
   static constexpr int kShared = T::kShared;
   static constexpr int kStreamStep = T::kStageB;

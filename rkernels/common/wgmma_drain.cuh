@@ -1,0 +1,131 @@
+// How the sums of a warp group leave registers where no other group has sums of the same elements: through shared
+// memory of the group, some columns after another, as what the epilogue takes. Threads put down two neighbours of two
+// rows for each eight columns, and take packs, which lie beside each other along the rows:
+//
+//   put     lane 4·g + q        rows g and g + 8, columns 2·q and 2·q + 1 of each eight
+//   taken   lane k·across + c   row k, pack c                                 k + 128 / across, pack c …
+//
+// No thread waits for another group.
+#pragma once
+
+#include "common/drain.cuh"
+#include "rt/device/mma.cuh"
+
+namespace rk {
+
+// Whether sums of tiles T may leave so: epilogues compute packs of what they take.
+template <class T, class Epi>
+constexpr bool kDrainsAlone = T::KG == 1 && T::BN % 32 == 0 && (Epi::kPack == 4 || Epi::kPack == 8) &&
+                              (sizeof(typename Epi::In) == 2 || sizeof(typename Epi::In) == 4);
+
+template <class T, class Epi>
+class GroupDrain {
+  using In = typename Epi::In;
+  using Out = typename Epi::Out;
+  static constexpr int P = Epi::kPack;
+  // Columns that are put down at once, and elements from row to row, at which lanes meet in no bank.
+  static constexpr bool kWide = T::BN % 64 == 0 && (sizeof(In) == 2 || T::kColumns == 64);
+  static constexpr int kColumns = kWide ? 64 : 32, kPitch = kColumns + 8;
+  static constexpr int kAcross = kColumns / P, kDown = 128 / kAcross, kTurns = 64 / kDown;
+  // Packs of a turn of the loop: few where an epilogue is long, or has operands beside many sums.
+  static constexpr int kMost = Epi::kLength > 14 ? 1 : Epi::kLength > 4 || !std::is_empty_v<typename Epi::Row> ? 2 : 4;
+  static constexpr int kBatch = kTurns < kMost ? kTurns : kMost;
+
+ public:
+  // Bytes of shared memory of a group. It is aligned to 32.
+  static constexpr int kBytes = 64 * kPitch * static_cast<int>(sizeof(In));
+
+  // `row` is the group's first row of the tile.
+  RT_DEVICE GroupDrain(const rt::Task& t, char* stage, int group, int row, const rt::Operand3& out,
+                       const typename Epi::Args& epi, const TilePlace& place)
+      : t_(t),
+        epi_(epi),
+        stage_(reinterpret_cast<In*>(stage)),
+        group_(group),
+        i0_(place.i0),
+        i1_(place.i1 + row + t.tid % 128 / kAcross),
+        i2_(place.i2 + t.tid % kAcross * P),
+        end1_(place.end1),
+        end2_(place.end2),
+        down_(static_cast<int>(out.s1)),
+        to_(rt::place_of(t.template ptr<Out>(out.ref) + element(out, i0_, i1_, i2_))) {}
+
+  RT_DEVICE void store(const typename T::Acc& acc) {
+    const int lane = t_.tid % 32;
+    In* put = stage_ + (t_.tid % 128 / 32 * 16 + lane / 4) * kPitch + lane % 4 * 2;
+    const In* taken = stage_ + t_.tid % 128 / kAcross * kPitch + t_.tid % kAcross * P;
+    const int columns = end2_ - (i2_ - t_.tid % kAcross * P);
+    RK_UNROLL(1)
+    for (int from = 0; from < T::BN && from < columns; from += kColumns) {
+      rt::group_barrier(t_, group_);
+      put_columns(acc, from, put);
+      const int i2 = i2_ + from, near2 = i2 < end2_ ? i2 : end2_ - P;
+      const typename Epi::Column column = Epi::load_column(t_, epi_, i0_, 0, near2);
+      typename Epi::Row rows[kBatch];
+      load_rows(0, near2, rows);
+      rt::group_barrier(t_, group_);
+      take(i2 < end2_, near2, from, taken, column, rows);
+    }
+  }
+
+ private:
+  // Puts down columns from `from` on, a number of which there is code for each: sums are in registers.
+  template <int From = 0>
+  RT_DEVICE static void put_columns(const typename T::Acc& acc, int from, In* put) {
+    if (from == From) {
+      RT_UNROLL
+      for (int j = 0; j < kColumns / 8; ++j) {
+        RT_UNROLL
+        for (int r = 0; r < 2; ++r) {
+          const typename T::Sum* d = acc + From / 2 + 4 * j + 2 * r;
+          *reinterpret_cast<Pack<In, 2>*>(put + 8 * r * kPitch + 8 * j) =
+              Pack<In, 2>{{static_cast<In>(d[0]), static_cast<In>(d[1])}};
+        }
+      }
+    } else if constexpr (From + kColumns < T::BN) {
+      put_columns<From + kColumns>(acc, from, put);
+    }
+  }
+
+  // What the epilogue needs of the rows of a turn. Rows outside the result have the operands of the last one.
+  RT_DEVICE void load_rows(int turn, int i2, typename Epi::Row (&rows)[kBatch]) const {
+    RT_UNROLL
+    for (int b = 0; b < kBatch; ++b) {
+      const int i1 = i1_ + (turn + b) * kDown;
+      rows[b] = Epi::load_row(t_, epi_, i0_, i1 < end1_ ? i1 : end1_ - 1, i2);
+    }
+  }
+
+  // Stores the packs of a thread through the epilogue.
+  RT_DEVICE void take(bool exists, int near2, int from, const In* taken, const typename Epi::Column& column,
+                      typename Epi::Row (&rows)[kBatch]) const {
+    int64_t to = rt::mad_wide(from, sizeof(Out), to_);
+    const int left = exists ? end1_ - i1_ : 0;
+    RK_UNROLL(1)
+    for (int turn = 0; turn < kTurns; turn += kBatch) {
+      if (turn > 0) load_rows(turn, near2, rows);
+      Pack<Out, P> results[kBatch];
+      RT_UNROLL
+      for (int b = 0; b < kBatch; ++b) {
+        const Pack<In, P> in = *reinterpret_cast<const Pack<In, P>*>(taken + (turn + b) * kDown * kPitch);
+        results[b] = Epi::apply_pack(epi_, column, rows[b], in.v);
+      }
+      RT_UNROLL
+      for (int b = 0; b < kBatch; ++b) {
+        if ((turn + b) * kDown < left) *rt::at_place<Pack<Out, P>>(to) = results[b];
+        to = rt::mad_wide(down_, kDown * static_cast<int>(sizeof(Out)), to);
+      }
+    }
+  }
+
+  const rt::Task& t_;
+  const typename Epi::Args& epi_;
+  In* stage_;
+  int group_;
+  int i0_, i1_, i2_, end1_, end2_;  // the thread's first pack, and the ends of the result
+  int down_;                        // from a row of the result to the next
+  // The place of the first pack, a number, so that stores through it change no argument.
+  int64_t to_;
+};
+
+}  // namespace rk
