@@ -13,10 +13,12 @@
 
 namespace rk {
 
-// Whether sums of tiles T may leave so: epilogues compute packs of what they take.
+// Whether sums of tiles T may leave so: epilogues compute packs of what they take. Three products leave too few
+// registers for it.
 template <class T, class Epi>
-constexpr bool kDrainsAlone = T::KG == 1 && T::BN % 32 == 0 && (Epi::kPack == 4 || Epi::kPack == 8) &&
-                              (sizeof(typename Epi::In) == 2 || sizeof(typename Epi::In) == 4);
+constexpr bool kDrainsAlone =
+    T::KG == 1 && T::kProducts == 1 && T::BN % 32 == 0 && (Epi::kPack == 4 || Epi::kPack == 8) &&
+    (sizeof(typename Epi::In) == 2 || sizeof(typename Epi::In) == 4);
 
 template <class T, class Epi>
 class GroupDrain {
