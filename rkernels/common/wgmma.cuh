@@ -17,7 +17,6 @@
 #include "common/mma.cuh"
 #include "common/split.cuh"
 #include "common/types.cuh"
-#include "common/wgmma_drain.cuh"
 
 namespace rk {
 
@@ -377,14 +376,6 @@ RT_DEVICE void drain_groups(const rt::Task& t, const typename T::Acc& acc, const
   constexpr int kMost = T::BN > 128 ? 8 : 16;  // beside the sums of the columns that come later
   auto* sums = reinterpret_cast<typename T::Sum*>(t.smem);
   const typename T::At at(t.tid);
-  if constexpr (kDrainsAlone<T, Epi>) {
-    // Where the group's ring of A is, which nobody needs any more.
-    constexpr int kRingA = T::kSize * T::ST * T::kStageA;
-    static_assert(GroupDrain<T, Epi>::kBytes <= kRingA && kRingA % 32 == 0);
-    char* ring = (T::kSwizzled ? rt::aligned_shared<T::kAlign>(t.smem) : t.smem) + at.group * kRingA;
-    GroupDrain<T, Epi>(t, ring, at.group, at.row, out, epi, place).store(acc);
-    return;
-  }
   const int rows[2] = {at.m + at.g, at.m + at.g + 8};
   TilePlace columns = place;
   RK_UNROLL(1)

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "common/wgmma.cuh"
+#include "common/wgmma_drain.cuh"
 #include "rt/device/box_ring.cuh"
 
 namespace rk {
