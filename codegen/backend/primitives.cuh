@@ -90,7 +90,7 @@ RT_DEVICE void rtask_barrier(int threads);
 RT_DEVICE int rtask_barrier_count(int threads, bool predicate);
 // The same two where threads of a warp may come to the barrier at different places of the program (without .aligned).
 RT_DEVICE void rtask_barrier_apart(int threads);
-RT_DEVICE int rtask_barrier_count_apart(int threads, bool predicate);
+RT_NOINLINE_DEVICE int rtask_barrier_count_apart(int threads, bool predicate);
 // The loader's warp arrives when its ring can be used; the vEU's threads wait for that. Threads of both count.
 RT_DEVICE void loader_ready(int threads);
 RT_DEVICE void wait_for_loader(int threads);

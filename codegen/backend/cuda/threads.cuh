@@ -125,8 +125,11 @@ RT_DEVICE int rtask_barrier_count(int threads, bool predicate) {
   return count;
 }
 RT_DEVICE void rtask_barrier_apart(int threads) { asm volatile("barrier.sync 1, %0;" ::"r"(threads) : "memory"); }
-RT_DEVICE int rtask_barrier_count_apart(int threads, bool predicate) {
+// Lanes of a warp that come from different places meet in the function before they come to the barrier, which is one
+// place then. So it is never inlined: when it was, an H200 counted wrongly in blocks of which some threads had left.
+RT_NOINLINE_DEVICE int rtask_barrier_count_apart(int threads, bool predicate) {
   int count;
+  __syncwarp();
   asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; barrier.red.popc.u32 %0, 1, %1, p;}"
                : "=r"(count)
                : "r"(threads), "r"(static_cast<unsigned>(predicate))

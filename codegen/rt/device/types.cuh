@@ -11,11 +11,13 @@
 #if defined(__CUDACC__)
 #define RT_DEVICE __device__ __forceinline__
 #define RT_HOST_DEVICE __host__ __device__ __forceinline__
+#define RT_NOINLINE_DEVICE [[maybe_unused]] __device__ __noinline__
 #define RT_UNROLL _Pragma("unroll")
 #define RT_NO_UNROLL _Pragma("unroll 1")
 #else
 #define RT_DEVICE inline
 #define RT_HOST_DEVICE inline
+#define RT_NOINLINE_DEVICE inline
 #define RT_UNROLL
 #define RT_NO_UNROLL
 #endif
