@@ -1,5 +1,6 @@
-// Command benchtables writes the tables of measured figures in README.md from the results in bench/results. A table
-// stands between a line "<!-- bench: NAME -->" and a line "<!-- end -->". Everything else in README.md stays as it is.
+// Command benchtables writes the tables of measured figures in README.md and docs/PERFORMANCE.md from the results in
+// bench/results. A table stands between a line "<!-- bench: NAME -->" and a line "<!-- end -->". Everything else in
+// these pages stays as it is.
 package main
 
 import (
@@ -22,21 +23,32 @@ func main() {
 	if len(os.Args) > 1 {
 		root = os.Args[1]
 	}
-	path := filepath.Join(root, "README.md")
-	old, err := os.ReadFile(path)
-	if err == nil {
-		var text string
-		if text, err = rewrite(string(old), filepath.Join(root, "bench", "results")); err == nil {
-			err = os.WriteFile(path, []byte(text), 0o666)
+	for _, page := range pages {
+		if err := write(root, page); err != nil {
+			fmt.Fprintf(os.Stderr, "benchtables: %s: %v\n", page, err)
+			os.Exit(1)
 		}
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "benchtables:", err)
-		os.Exit(1)
 	}
 }
 
-// tables makes each table that README.md may have, from the folder of results.
+// pages have tables.
+var pages = []string{"README.md", "docs/PERFORMANCE.md"}
+
+// write makes the tables of a page anew.
+func write(root, page string) error {
+	path := filepath.Join(root, page)
+	old, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	text, err := rewrite(string(old), filepath.Join(root, "bench", "results"))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o666)
+}
+
+// tables makes each table that a page may have, from the folder of results.
 var tables = map[string]func(results string) (string, error){
 	"models": func(results string) (string, error) { return from(results, "h200-models.json", modelTable) },
 	"precisions": func(results string) (string, error) {
@@ -46,6 +58,7 @@ var tables = map[string]func(results string) (string, error){
 		return from(results, "h200-latency.json", meansTable)
 	},
 	"families": familyTable,
+	"floors":   func(results string) (string, error) { return from(results, "h200-floors.json", floorTable) },
 	"chains":   func(results string) (string, error) { return from(results, "h200-micro.json", chainTable) },
 	"steps":    func(results string) (string, error) { return from(results, "h200-micro.json", stepTable) },
 	"auto":     func(results string) (string, error) { return from(results, "h200-micro.json", autoTable) },

@@ -7,16 +7,18 @@ import (
 )
 
 func TestGeneratedTables(t *testing.T) {
-	old, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := rewrite(string(old), "../../bench/results")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text != string(old) {
-		t.Error("README.md has other figures than bench/results: run go generate ./scripts/benchtables")
+	for _, page := range pages {
+		old, err := os.ReadFile("../../" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := rewrite(string(old), "../../bench/results")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text != string(old) {
+			t.Errorf("%s has other figures than bench/results: run go generate ./scripts/benchtables", page)
+		}
 	}
 }
 
