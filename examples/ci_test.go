@@ -1,4 +1,4 @@
-package main
+package examples
 
 import (
 	"os"
@@ -19,7 +19,7 @@ func TestLatencyWorkflow(t *testing.T) {
 	if _, err := toolchain.FindCxx(""); err != nil {
 		t.Skip(err)
 	}
-	data, err := os.ReadFile("../../examples/ci/latency.yml")
+	data, err := os.ReadFile("ci/latency.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,13 +31,13 @@ func TestLatencyWorkflow(t *testing.T) {
 	if err := yaml.Unmarshal(data, &workflow); err != nil {
 		t.Fatal(err)
 	}
-	model, err := filepath.Abs("../../testdata/models/digits_branchy.onnx")
+	model, err := filepath.Abs("../testdata/models/digits_branchy.onnx")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "bin")
-	if out, err := exec.Command("go", "build", "-o", bin+"/", ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", bin+"/", "../cmd/rammerc").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	sh := func(script string) (string, error) {

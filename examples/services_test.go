@@ -1,4 +1,4 @@
-package main
+package examples
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ func TestExampleServices(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a library and services")
 	}
-	examples, err := filepath.Abs("../../examples/services")
+	examples, err := filepath.Abs("services")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestExampleServices(t *testing.T) {
 		services += " triton"
 	}
 	rammerc, out := filepath.Join(t.TempDir(), "rammerc"), t.TempDir()
-	if text, err := exec.Command("go", "build", "-o", rammerc, ".").CombinedOutput(); err != nil {
+	if text, err := exec.Command("go", "build", "-o", rammerc, "../cmd/rammerc").CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, text)
 	}
 	cmd := exec.Command("bash", filepath.Join(examples, "load_test.sh"))
