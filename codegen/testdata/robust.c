@@ -119,7 +119,13 @@ int main(int argc, char** argv) {
   const int files = open_files();
   at_once(n);
   /* The C library counts what ended threads had in reserve as held, about a hundred KB. */
-  const long grown = resident_kb() - before, leaked = held_kb() - held;
+  long leaked = held_kb() - held;
+  /* On a busy machine a thread may still be on its way out. What leaks stays, however long one waits. */
+  for (int i = 0; i < 50 && leaked > 512; ++i) {
+    usleep(100000);
+    leaked = held_kb() - held;
+  }
+  const long grown = resident_kb() - before;
   if (leaked > 512) printf("%ld KB leaked in %d cycles\n", leaked, n * kThreads), ++failures;
   /* Allocators of threads keep what is free, in pieces; a context alone would be more than that. */
   if (grown > 65536) printf("memory grew by %ld KB in %d cycles\n", grown, n * kThreads), ++failures;
