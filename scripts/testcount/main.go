@@ -21,9 +21,9 @@ import (
 )
 
 func main() {
-	limit := flag.Duration("limit", 400*time.Second,
+	limit := flag.Duration("limit", 500*time.Second,
 		"the time a package may take. Go ends a test program after ten minutes (its -timeout), on a slower or busier\n"+
-			"machine too, so a package that needs two thirds of that must be made faster before it comes to the end of it")
+			"machine too, so a package that needs five sixths of that must be made faster before it comes to the end of it")
 	flag.Parse()
 	r := read(os.Stdin, os.Stdout)
 	r.writeSkips(os.Stdout)
