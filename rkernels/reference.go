@@ -43,9 +43,9 @@ func (k *Kernel) Reference(values map[string]float64) (attrs ir.Attrs, ok bool, 
 	for _, a := range c.Tensors(RoleAttribute) {
 		names, numbers = append(names, a.Name), append(numbers, all[a.Name])
 	}
+	file, function := k.ReferenceFunction()
 	attrs = ir.Attrs{
-		"file":        ir.StringAttr(filepath.Join(k.folder, c.Reference.Python)),
-		"function":    ir.StringAttr(c.Reference.Function),
+		"file": ir.StringAttr(file), "function": ir.StringAttr(function),
 		"value_names": ir.StringsAttr(names...), "values": ir.FloatsAttr(numbers...),
 	}
 	var inputs, outputs, types []string
@@ -66,6 +66,14 @@ func (k *Kernel) Reference(values map[string]float64) (attrs ir.Attrs, ok bool, 
 	attrs["inputs"], attrs["outputs"] = ir.StringsAttr(inputs...), ir.StringsAttr(outputs...)
 	attrs["types"] = ir.StringsAttr(types...)
 	return attrs, true, nil
+}
+
+// ReferenceFunction is the file and the name of the function in Python that is the kernel's reference, "" for none.
+func (k *Kernel) ReferenceFunction() (file, function string) {
+	if k.Custom.Reference == nil {
+		return "", ""
+	}
+	return filepath.Join(k.folder, k.Custom.Reference.Python), k.Custom.Reference.Function
 }
 
 // Attributes are the kernel's attributes, with their defaults, and the integers among them as formulas know them.

@@ -246,6 +246,7 @@ var unconfigurable = map[string]bool{"config": true, "print-config": true, "help
 var commandLineOnly = map[string]string{
 	"run-under":  "names a program to run",
 	"built":      "names a folder of programs to run",
+	"kernels":    "names a folder of programs to run",
 	"max-memory": "protects from the files at hand",
 }
 

@@ -4,8 +4,11 @@ Usage: parse.py FILE [NAME...]. The names are macros that the parser cannot plac
 count as blanks, with their arguments. The result is the root and a list of [start, end] of what counted as blanks. It
 exits with 3 where tree-sitter or its grammar of CUDA is missing.
 """
-import json
 import sys
+
+sys.path[:] = [p for p in sys.path if p]  # a package is not to come from the current folder, which may be a stranger's
+
+import json
 
 try:
     import tree_sitter

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -30,8 +31,8 @@ func graphText(d *dump.Dir, g *ir.Graph) func() ([]byte, error) {
 // IsGraphText reports whether path names a graph's text form, as --dump writes it, and not an ONNX model.
 func IsGraphText(path string) bool { return filepath.Ext(path) == ".rir" }
 
-// readGraphText reads a graph in text form as a model of the reference opset. Of the options it takes dims only: a
-// text says itself what its inputs are.
+// readGraphText reads a graph in text form as a model of the reference opset. Of the options it takes dims and kernels
+// only: a text says itself what its inputs are.
 func readGraphText(path string, opt onnx.Options) (*onnx.Model, error) {
 	if len(opt.Shapes)+len(opt.Bind) > 0 {
 		return nil, &diag.Diagnostic{
@@ -48,6 +49,9 @@ func readGraphText(path string, opt onnx.Options) (*onnx.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := allowReferences(g, opt.Kernels); err != nil {
+		return nil, diag.InFile(err, file)
+	}
 	declared := ir.Symbols(g)
 	if err := bindSymbols(g, declared, opt); err != nil {
 		return nil, diag.InFile(err, file)
@@ -56,6 +60,39 @@ func readGraphText(path string, opt onnx.Options) (*onnx.Model, error) {
 		return nil, diag.InFile(err, file)
 	}
 	return &onnx.Model{Graph: g, Opsets: map[string]int64{"": ir.ReferenceOpset}, Dims: declared}, nil
+}
+
+// allowReferences makes the graph's references those of the kernels, or refuses them. A text is not trusted: which
+// programs run is for the command line to say, so a text may name a reference of a kernel that --kernels brings, but not
+// where its file lies.
+func allowReferences(g *ir.Graph, kernels map[string]onnx.Kernel) error {
+	type function struct{ file, name string }
+	known := map[function]string{}
+	for _, k := range kernels {
+		if k.File != "" {
+			known[function{filepath.Base(k.File), k.Function}] = k.File
+		}
+	}
+	var l diag.List
+	ir.EachGraph(g, func(g *ir.Graph) {
+		for _, n := range g.Nodes {
+			if n.Domain != ir.InternalDomain || n.Op != "Reference" {
+				continue
+			}
+			named := function{filepath.Base(n.Attrs["file"].S), n.Attrs["function"].S}
+			file, ok := known[named]
+			if !ok {
+				l.Add(&diag.Diagnostic{
+					ID: "unknown-reference", Node: n.Name, Op: n.Op, Domain: n.Domain,
+					Message: fmt.Sprintf("no kernel has the reference %q of %q", named.name, named.file),
+					Help:    "bring the operator's kernel with --kernels DIR",
+				})
+				continue
+			}
+			n.Attrs["file"] = ir.StringAttr(file)
+		}
+	})
+	return l.Err()
 }
 
 // bindSymbols gives the symbols of a text's inputs the values of --dim, and infers all shapes from them.

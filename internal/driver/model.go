@@ -52,7 +52,8 @@ func (o *ModelOptions) userKernels() (map[string]onnx.Kernel, error) {
 	out := map[string]onnx.Kernel{}
 	for _, k := range kernels.Users() {
 		if op := k.Custom.Operator; op != nil {
-			out[op.Domain+"."+op.Name] = onnx.Kernel{Name: k.Name, Reference: k.Reference}
+			file, function := k.ReferenceFunction()
+			out[op.Domain+"."+op.Name] = onnx.Kernel{Name: k.Name, Reference: k.Reference, File: file, Function: function}
 		}
 	}
 	return out, nil

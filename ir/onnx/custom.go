@@ -57,6 +57,8 @@ type Kernel struct {
 	// Reference are the attributes of a node of the operator Reference, which computes what the kernel does; values are the
 	// numbers among the attributes of the model's node. ok is false if nothing but a function of the model says that.
 	Reference func(values map[string]float64) (attrs ir.Attrs, ok bool, err error)
+	// File and Function name the function in Python that Reference tells of, "" for none.
+	File, Function string
 }
 
 // referred imports a node whose operator is no function of the model, as one node whose body is the kernel's reference.

@@ -146,6 +146,8 @@ func TestProblems(t *testing.T) {
 		{"made-up operator", x(17).node("y = Relux(x)"), "unsupported-op", `node "#0" (Relux, opset 17`},
 		{"microsoft", x(17).node("y = com.microsoft::BeamSearch(x)"), "unsupported-op", "without optimising"},
 		{"ml", x(17).node("y = ai.onnx.ml::CategoryMapper(x)"), "unsupported-op", "classical"},
+		{"operators of passes", x(17).node("y = rammer::Reference(x)", attr("file", "a.py")), "unsupported-op",
+			"operators of domain rammer are not supported"},
 		{"too new for the opset", x(17).node("y = Gelu(x)"), "unsupported-op", "from opset 20"},
 		{"too old for the opset", x(17).node("y = Upsample(x)"), "unsupported-op", "does not exist in opset 17"},
 		{"rewritten, too new", x(17).node("y = Swish(x)"), "unsupported-op", "does not exist in opset 17"},
