@@ -2,7 +2,9 @@
 
     python3 floors.py LATENCY.json PLANS OUT.json
 
-PLANS holds MODEL.PRECISION.plan.json of the libraries that were timed. Three floors do not depend on how good kernels are:
+PLANS holds MODEL.PRECISION.plan.json of the libraries that were timed. Three floors follow from a plan alone, however
+well its rTasks are carried out. Other tiles can have lower ones: they multiply less padding, or read less of what others
+read, too.
 
 - arithmetic: all multiplications of the plan, at the rate of all tensor cores in that precision and of all FFMA units;
 - bytes: weights from device memory, where they do not stay in L2 from one inference to the next, and what rTasks read

@@ -105,7 +105,7 @@ func (c *convolution) depthwisePatch(b *build.Builder, run [2]int64, quads int64
 
 // depthwiseStrips are rTasks that compute as many such tiles below each other as leave each multiprocessor one or two
 // of them. There are none where every vEU has one tile anyway, and none in float32, whose rings leave room for few
-// threads: on an H200 their strips were slower in 8 of 10 layers with batches.
+// threads: on an H200 their strips were slower in 7 of 10 layers with batches.
 func (c *convolution) depthwiseStrips(b *build.Builder, p depthwisePatch) []depthwisePatch {
 	var out []depthwisePatch
 	if c.x.DType().Size() >= ir.Float32.Size() {
