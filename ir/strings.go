@@ -25,6 +25,15 @@ func (s *Strings) Number(text string) int64 {
 	return n
 }
 
+// Tensor is the numbers of strings, as a tensor of the given dims.
+func (s *Strings) Tensor(texts []string, dims ...int64) *Tensor {
+	t := NewTensor(Int64, dims...)
+	for i, text := range texts {
+		Slice[int64](t)[i] = s.Number(text)
+	}
+	return t
+}
+
 // Text is the string of a number; ok is false if there is none.
 func (s *Strings) Text(n int64) (text string, ok bool) {
 	if n < 0 || n >= int64(len(s.list)) {

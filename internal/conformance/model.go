@@ -134,21 +134,12 @@ func (t *test) readSet(dir string, m *onnx.Model) (*dataSet, error) {
 	known := ir.NewStrings(m.Strings)
 	for _, set := range []map[string]*ir.Tensor{in, want} {
 		for _, name := range slices.Sorted(maps.Keys(set)) {
-			if set[name].DType == ir.String {
-				set[name] = numbered(set[name], known)
+			if t := set[name]; t.DType == ir.String {
+				set[name] = known.Tensor(ir.Slice[string](t), t.Dims...)
 			}
 		}
 	}
 	return &dataSet{in, want, known}, err
-}
-
-// numbered is a tensor of strings as their numbers.
-func numbered(t *ir.Tensor, known *ir.Strings) *ir.Tensor {
-	out := ir.NewTensor(ir.Int64, t.Dims...)
-	for i, s := range ir.Slice[string](t) {
-		ir.Slice[int64](out)[i] = known.Number(s)
-	}
-	return out
 }
 
 // readTensors reads KIND_0.pb, KIND_1.pb and so on, which belong to ports in their order.

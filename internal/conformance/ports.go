@@ -164,11 +164,7 @@ func (t *test) bound() []string { return slices.Sorted(maps.Keys(t.fixed)) }
 // with is a with what b has beside it.
 func with[T any](a, b map[string]T) map[string]T {
 	out := map[string]T{}
-	for k, v := range b {
-		out[k] = v
-	}
-	for k, v := range a {
-		out[k] = v
-	}
+	maps.Copy(out, b)
+	maps.Copy(out, a)
 	return out
 }

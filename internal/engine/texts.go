@@ -20,11 +20,7 @@ func (p *Port) numbered(t *ir.Tensor) *ir.Tensor {
 	if t.DType != ir.String || p.Strings == nil {
 		return t
 	}
-	out := ir.NewTensor(ir.Int64, t.Dims...)
-	for i, s := range ir.Slice[string](t) {
-		ir.Slice[int64](out)[i] = p.Strings.Number(s)
-	}
-	return out
+	return p.Strings.Tensor(ir.Slice[string](t), t.Dims...)
 }
 
 // Texts are the strings of a port's numbers; "" stands for those that the model does not know.

@@ -26,10 +26,7 @@ func newTexts() *texts {
 
 // numbered is a tensor of strings as one of their numbers.
 func (x *texts) numbered(list []string, dims ...int64) *ir.Tensor {
-	t := ir.NewTensor(ir.Int64, dims...)
-	for i, s := range list {
-		ir.Slice[int64](t)[i] = x.Number(s)
-	}
+	t := x.Tensor(list, dims...)
 	x.tensors[t] = true
 	return t
 }
