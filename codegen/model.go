@@ -25,7 +25,7 @@ func (s *source) model() {
 		OwnTablesBytes: uint64(s.tableBytes), PackedAt: uint64(s.packedAt), PackedBytes: uint64(len(s.packed)),
 		ArenaBytes: uint64(s.plan.ArenaLen), TaggedBytes: 8 * uint64(s.plan.WordsLen),
 		Ops: "op_rows", OpCount: len(s.ops), Segments: "segment_rows", SegmentCount: len(s.segments),
-		Launches: "launch_rows", LaunchWaits: "launch_waits",
+		Launches: "launch_rows", LaunchWaits: "launch_waits", Branches: s.branchRows(),
 		Inputs: "input_rows", InputCount: len(s.inputs), Outputs: "output_rows", OutputCount: len(s.outputs),
 		TensorMaps: s.tensorMapRows(), TensorMapCount: len(s.tensorMaps),
 	})
@@ -72,6 +72,19 @@ func (s *source) launchRows() {
 		wrap(append(waits, "0"), 4))
 }
 
+// branchRows writes the branches of all segments, one segment behind the other, and returns their array.
+func (s *source) branchRows() schema.Expr {
+	var all []schema.BranchRow
+	for _, t := range s.segments {
+		all = append(all, t.branches...)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	s.rows("BranchRow", "branch_rows", len(all), func(i int) schema.Row { return all[i] }, nil)
+	return "branch_rows"
+}
+
 // launchNotes says of each launch what it is of.
 func (s *source) launchNotes() []string {
 	var notes []string
@@ -96,18 +109,18 @@ var segmentKinds = [...]schema.SegmentKind{
 }
 
 func (s *source) segmentRows() {
-	first := 0
+	first, firstBranch := 0, 0
 	s.rows("SegmentRow", "segment_rows", len(s.segments), func(i int) schema.Row {
 		t := &s.segments[i]
 		row := schema.SegmentRow{
 			Kind: segmentKinds[t.kind], VEUs: t.veus, Streams: t.streams, Counters: t.counters, Cluster: t.cluster,
 			FirstLine: t.firstLine, FirstLaunch: first, Launches: len(t.launches), MaxSteps: uint32(t.maxSteps),
-			Turns: t.turns, Repeated: t.repeated,
+			FirstBranch: firstBranch, Branches: len(t.branches), Turns: t.turns, Repeated: t.repeated,
 			Steps: uint64(t.steps), StepCount: uint64(t.stepCount), Waits: uint64(t.waits),
 			WaitCount: uint64(t.waitCount),
 			Moves:     uint64(t.moves), MoveCount: uint64(t.moveCount),
 		}
-		first += len(t.launches)
+		first, firstBranch = first+len(t.launches), firstBranch+len(t.branches)
 		return row
 	}, nil)
 }

@@ -18,6 +18,7 @@ type segmentTables struct {
 	turns, repeated                           int
 	steps, waits, moves                       int64 // offsets
 	launches                                  []launch
+	branches                                  []schema.BranchRow
 	parts                                     parts // what its steps use
 	data                                      []byte
 	at                                        int64 // offset of data
@@ -54,6 +55,11 @@ func (l *layout) addSegment(segment int) error {
 		return err
 	}
 	l.addLaunches(&t, seg, launches)
+	if seg.Kind != vdevice.Parallel {
+		for _, b := range p.Branches() {
+			t.branches = append(t.branches, vdevice.BranchRow(b, len(launches)-p.Waves, l))
+		}
+	}
 	t.data = padTo(t.data, 16)
 	l.tableBytes += int64(len(t.data))
 	l.segments = append(l.segments, t)

@@ -157,6 +157,25 @@ func (r LaunchRow) Fields() []Field {
 	}
 }
 
+// BranchRow is successive launches of a segment that nobody needs unless a condition holds: a conditional node of a
+// CUDA graph.
+type BranchRow struct {
+	At     uint64 // an rt::Ref of the condition, a bool
+	Unless bool   // whether the condition should be false
+	First  int    // the first of the launches in the segment
+	Last   int    // the one behind the last
+}
+
+// Fields lists the row's members as C++ names them.
+func (r BranchRow) Fields() []Field {
+	return []Field{
+		{"at", r.At},
+		{"unless", r.Unless},
+		{"first", r.First},
+		{"last", r.Last},
+	}
+}
+
 // SegmentRow is a segment of the program. Tables are byte offsets in the tables part of the weights file.
 type SegmentRow struct {
 	Kind        SegmentKind
@@ -167,6 +186,8 @@ type SegmentRow struct {
 	FirstLine   int // of an rProgram's step array, among all lines of a context
 	FirstLaunch int // the first of its launches in the model's
 	Launches    int
+	FirstBranch int // the first of its branches in the model's
+	Branches    int
 	MaxSteps    uint32 // of any vEU
 	Turns       int    // of the first segment of a loop: how often the loop is run; otherwise 1
 	Repeated    int    // how many segments are run so often, one after another in each turn; 1 without a loop
@@ -189,6 +210,8 @@ func (r SegmentRow) Fields() []Field {
 		{"first_line", r.FirstLine},
 		{"first_launch", r.FirstLaunch},
 		{"launches", r.Launches},
+		{"first_branch", r.FirstBranch},
+		{"branches", r.Branches},
 		{"max_steps", r.MaxSteps},
 		{"turns", r.Turns},
 		{"repeated", r.Repeated},
@@ -233,6 +256,7 @@ type Model struct {
 	SegmentCount   int
 	Launches       Expr // those of all segments, one segment behind the other
 	LaunchWaits    Expr
+	Branches       Expr // those of all segments, outer ones before those inside of them
 	Inputs         Expr
 	InputCount     int
 	Outputs        Expr
@@ -260,6 +284,7 @@ func (r Model) Fields() []Field {
 		{"segment_count", r.SegmentCount},
 		{"launches", r.Launches},
 		{"launch_waits", r.LaunchWaits},
+		{"branches", r.Branches},
 		{"inputs", r.Inputs},
 		{"input_count", r.InputCount},
 		{"outputs", r.Outputs},

@@ -150,3 +150,49 @@ func TestArenaBehindAJump(t *testing.T) {
 		t.Error("Verify finds nothing wrong with b in the place of x")
 	}
 }
+
+// Successive waves with a condition in common are a branch, and those of them with a further one a branch inside of it,
+// if there are enough of them: here 2 + 40 + 35 + 1 waves of which all but the first two and the last have the condition
+// c, and the last 35 of these d, too. A wave in which one rTask has no condition is in no branch.
+func TestBranchesOfWaves(t *testing.T) {
+	for _, c := range []struct {
+		inner  int  // waves with the second condition
+		beside bool // something without conditions is in a wave of the first branch
+		want   [][2]int
+	}{
+		{35, false, [][2]int{{2, 77}, {42, 77}}},
+		{31, false, [][2]int{{2, 73}}},
+		{35, true, [][2]int{{11, 77}, {42, 77}}},
+	} {
+		m := vdevicetest.New("branches")
+		outer, inner := m.Buffer(roperator.Arena, 4), m.Buffer(roperator.Arena, 4)
+		var launches []Launch
+		add := func(conditions ...roperator.Condition) {
+			out := m.Buffer(roperator.Arena, 4)
+			cand := m.Candidate(1, 1, nil, []roperator.Access{vdevicetest.Whole(out)})
+			cand.Conditions = conditions
+			launches = append(launches, Launch{Op: int32(m.Op(cand).ID)})
+		}
+		first, second := roperator.Condition{View: outer}, roperator.Condition{View: inner, Not: true}
+		add()
+		add()
+		for range 40 {
+			add(first)
+		}
+		for range c.inner {
+			add(first, second)
+		}
+		add()
+		p := NodeProgram(flagSpec(t, 1), m.G, LaunchSequence, launches)
+		if c.beside {
+			p.Steps[0][10].Task.Op = 0
+		}
+		var got [][2]int
+		for _, b := range p.Branches() {
+			got = append(got, [2]int{b.First, b.Last})
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%d, %v: %s", c.inner, c.beside, d)
+		}
+	}
+}

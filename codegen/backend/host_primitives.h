@@ -46,7 +46,7 @@ static_assert(requires(int device, size_t n, size_t pitch, void* p, const void* 
 });
 
 // Streams, events and graphs. What is put on one stream happens in that order.
-static_assert(requires(Stream s, Fence f, Graph g, void (*put)(), int count, Report* r) {
+static_assert(requires(Stream s, Fence f, Graph g, void (*put)(), int count, Report* r, const uint8_t* c) {
   { make_stream() } -> std::same_as<Stream>;
   // A stream that only its context uses; it can also be made while the caller captures another one.
   { make_side_stream() } -> std::same_as<Stream>;
@@ -67,6 +67,13 @@ static_assert(requires(Stream s, Fence f, Graph g, void (*put)(), int count, Rep
   // does what a Turn says (device/types.cuh). Only where kHasLoops. Throws where the device cannot do so.
   Loop(s, put, Turn{});
   { kHasLoops } -> std::convertible_to<bool>;
+  // What a function puts on the second stream becomes a part of what is put on the first: launches that are carried out
+  // only if, when the first stream comes there, the bool at c is not what the last argument but one says. A stream that
+  // is recorded takes such branches where kHasBranches, another one where branches_at_once(). Throws where the device
+  // cannot do so.
+  put_branch(s, s, c, true, put);
+  { kHasBranches } -> std::convertible_to<bool>;
+  { branches_at_once() } -> std::same_as<bool>;
   // Notes that device code writes and the host can read, also after a launch has failed.
   { make_reports(count) } -> std::same_as<Report*>;
   { drop_reports(r) } -> std::same_as<void>;

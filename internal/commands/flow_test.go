@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -78,26 +79,26 @@ func TestFlow(t *testing.T) {
 	findsAsEvaluator(t, flowText, schedule.PlanAuto, []float32{-9, 0, 9, 0.4, -0.4, -9})
 }
 
-// jumpsText has long branches: CHAIN is five products of all rows, each behind the one before. A branch has a branch of its
+// jumpsText has long branches: CHAIN is N products of all rows, each behind the one before. A branch has a branch of its
 // own, whose condition it computes, and what follows the first If reads what was there before.
 const jumpsText = `graph "jumps" (%x: float32[64,64], %t: float32[], %w: float32[64,64]) {
   %zero = const float32[] {0}
   %c = Greater(%t, %zero)
   %y = If(%c) {then_branch = graph "then" () {
       CHAIN(a, x, Tanh)
-      %m: float32[] = ReduceMax(%a5) {keepdims = 0}
+      %m: float32[] = ReduceMax(%aN) {keepdims = 0}
       %far: bool[] = Greater(%t, %m)
       %q: float32[64,64] = If(%far) {then_branch = graph "far" () {
-          CHAIN(b, a5, Sigmoid)
-          return %b5
+          CHAIN(b, aN, Sigmoid)
+          return %bN
         }, else_branch = graph "near" () {
-          CHAIN(d, a5, Neg)
-          return %d5
+          CHAIN(d, aN, Neg)
+          return %dN
         }}
       return %q
     }, else_branch = graph "else" () {
       CHAIN(e, x, Sigmoid)
-      return %e5
+      return %eN
     }}
   %z = Add(%y, %x)
   %k = If(%c) {then_branch = graph "first" () {
@@ -111,8 +112,9 @@ const jumpsText = `graph "jumps" (%x: float32[64,64], %t: float32[], %w: float32
 }
 `
 
-// chains writes out CHAIN(name, from, function).
-func chains(text string) string {
+// chains writes out CHAIN(name, from, function), with n products each.
+func chains(text string, n int) string {
+	text = regexp.MustCompile(`\b([a-e])N\b`).ReplaceAllString(text, fmt.Sprint("${1}", n))
 	for {
 		before, rest, found := strings.Cut(text, "CHAIN(")
 		if !found {
@@ -122,7 +124,7 @@ func chains(text string) string {
 		part := strings.Split(call, ", ")
 		var lines strings.Builder
 		from := part[1]
-		for i := 1; i <= 5; i++ {
+		for i := 1; i <= n; i++ {
 			fmt.Fprintf(&lines, "%%%[1]sp%[2]d: float32[64,64] = MatMul(%%%[3]s, %%w)\n"+
 				"%%%[1]s%[2]d: float32[64,64] = %[4]s(%%%[1]sp%[2]d)\n", part[0], i, from, part[2])
 			from = fmt.Sprint(part[0], i)
@@ -134,5 +136,17 @@ func chains(text string) string {
 // vEUs of an rProgram jump over branches that are not taken, also over those inside of others, and agree with the
 // evaluator in whatever order they do; the same program in waves does, too.
 func TestJumps(t *testing.T) {
-	findsAsEvaluator(t, chains(jumpsText), schedule.PlanRProgram, []float32{-1, 0.5, 2, -1, 9})
+	findsAsEvaluator(t, chains(jumpsText, 5), schedule.PlanRProgram, []float32{-1, 0.5, 2, -1, 9})
+}
+
+// Launches of a long branch are conditional nodes, also those of branches inside of it: the emulator leaves out what is
+// not taken, and its results are the evaluator's; they are as well where all launches run and blocks end at once.
+func TestBranches(t *testing.T) {
+	text := strings.Replace(chains(jumpsText, 34), "%w: float32[64,64]) {", `%v: float32[64,64]) {
+  %tenth = const float32[] {0.1}
+  %w = Mul(%v, %tenth)`, 1) // products of 34 such matrices are not too large
+	for _, apart := range []string{"1", "0"} {
+		t.Setenv("RAMMER_EMU_BRANCHES", apart)
+		findsAsEvaluator(t, text, schedule.PlanWaves, []float32{-1, 0.5, 1e-9, -1, 9})
+	}
 }

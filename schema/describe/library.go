@@ -105,6 +105,16 @@ var library = Group{
 				{"weights", "BlockStream", "", "what its blocks stream"},
 			},
 		}, {
+			Name: "BranchRow",
+			Doc: "BranchRow is successive launches of a segment that nobody needs unless a condition holds: a " +
+				"conditional node of a CUDA graph.",
+			Fields: []Field{
+				{"at", "uint64_t", "", "an rt::Ref of the condition, a bool"},
+				{"unless", "bool", "", "whether the condition should be false"},
+				{"first", "int", "", "the first of the launches in the segment"},
+				{"last", "int", "", "the one behind the last"},
+			},
+		}, {
 			Name: "SegmentRow",
 			Doc: "SegmentRow is a segment of the program. Tables are byte offsets in the tables part of the " +
 				"weights file.",
@@ -117,6 +127,8 @@ var library = Group{
 				{"first_line", "int", "", "of an rProgram's step array, among all lines of a context"},
 				{"first_launch", "int", "", "the first of its launches in the model's"},
 				{"launches", "int", "", ""},
+				{"first_branch", "int", "", "the first of its branches in the model's"},
+				{"branches", "int", "", ""},
 				{"max_steps", "uint32_t", "", "of any vEU"},
 				{"turns", "int", "", "of the first segment of a loop: how often the loop is run; otherwise 1"},
 				{"repeated", "int", "", "how many segments are run so often, one after another in each turn; 1 without a loop"},
@@ -149,6 +161,7 @@ var library = Group{
 				{"segment_count", "int", "", ""},
 				{"launches", "const LaunchRow*", "", "those of all segments, one segment behind the other"},
 				{"launch_waits", "const int*", "", ""},
+				{"branches", "const BranchRow*", "", "those of all segments, outer ones before those inside of them"},
 				{"inputs", "const PortRow*", "", ""},
 				{"input_count", "int", "", ""},
 				{"outputs", "const PortRow*", "", ""},

@@ -395,4 +395,5 @@ inline void poison(void*, size_t) {}
 }  // namespace dev
 }  // namespace rt
 
+#include "backend/cuda/branches.cuh"
 #include "backend/cuda/loops.cuh"

@@ -63,6 +63,15 @@ struct Loop {
 };
 constexpr bool kHasLoops = false;
 
+// All that is put on a stream outside of a Together happens at once, and so do branches. Where RAMMER_EMU_BRANCHES is 0
+// the launches of branches run in any case, as on a GPU where they are not recorded.
+constexpr bool kHasBranches = true;
+inline bool branches_at_once() { return environment("RAMMER_EMU_BRANCHES", 1) != 0; }
+template <class Put>
+void put_branch(Stream, Stream, const uint8_t* condition, bool unless, Put put) {
+  if ((*condition != 0) != unless) put();
+}
+
 inline Report* make_reports(int count) { return new Report[static_cast<size_t>(count)]{}; }
 inline void drop_reports(Report* r) { delete[] r; }
 inline std::string describe(int) { return "CPU emulator"; }

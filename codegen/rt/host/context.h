@@ -274,6 +274,13 @@ class Context {
 
   void launch_row(const SegmentRow& seg, int i, Args& args, dev::Stream stream);
 
+  // branches.h
+  bool branches(const SegmentRow& seg) const;
+  template <class Make>
+  void with_branches(Make make);
+  void launch_branches(const SegmentRow& seg, int first, int last, int next, size_t depth, Args& args,
+                       dev::Stream stream);
+
   template <class Body>
   void explained(Body body) {
     try {
@@ -294,6 +301,7 @@ class Context {
     loop_.reset();
     fence_.reset();
     streams_.reset();
+    inside_.clear();
     recording_.reset();
     stream_.reset();
     reports_.reset();
@@ -319,6 +327,7 @@ class Context {
   // Graphs are recorded on a stream that is not ordered with that one, because work of any thread there would end the
   // recording.
   std::unique_ptr<OwnStream> stream_, recording_;
+  std::vector<std::unique_ptr<OwnStream>> inside_;  // on which branches are recorded, by how many they are inside of
   std::unique_ptr<dev::Fence> fence_;
   std::unique_ptr<SideStreams> streams_;
   std::vector<DeviceBuffer> staging_;
@@ -333,6 +342,9 @@ class Context {
   std::vector<const void*> loop_key_;
   bool loop_failed_ = false;
   bool overlaps_ = true;  // launches may begin before those before them have ended
+  // Of branches: the launches are being recorded with conditional nodes; the driver takes none; the latest thing on the
+  // stream is no launch, which the next one could overlap with.
+  bool branching_ = false, branches_failed_ = false, behind_branch_ = false;
   std::vector<Recorded> recorded_;
   int launches_ = 0;
   uint64_t delayed_ = 0;  // inferences with random sleeps so far
@@ -370,6 +382,7 @@ int guarded(Body body, Say say) noexcept {
 
 }  // namespace rt
 
+#include "rt/host/branches.h"
 #include "rt/host/context_launch.h"
 #include "rt/host/context_mode.h"
 #include "rt/host/context_report.h"

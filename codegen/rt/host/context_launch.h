@@ -54,7 +54,7 @@ bool Context<Program>::record(Recorded& r, const void* const* in, void* const* o
   try {
     if (!recording_) recording_.reset(new OwnStream(dev::make_side_stream()));
     const dev::Stream s = recording_->get();
-    r.graph.reset(new dev::Graph(s, [&] { launch_all(s, in, out); }));
+    with_branches([&] { r.graph.reset(new dev::Graph(s, [&] { launch_all(s, in, out); })); });
     return true;
   } catch (const Error&) {
     r.failures = std::min(r.failures + 1, 10);
@@ -130,6 +130,7 @@ void Context<Program>::launch_segment(const SegmentRow& seg, Args& args, dev::St
     return;
   }
   if (args.persistent && launch_whole(seg, args, stream)) return;
+  if (branches(seg)) return launch_branches(seg, first_launch(seg), seg.launches, 0, 0, args, stream);
   for (int i = first_launch(seg); i < seg.launches; ++i) launch_row(seg, i, args, stream);
 }
 
@@ -162,7 +163,9 @@ void Context<Program>::launch_row(const SegmentRow& seg, int i, Args& args, dev:
   if (row.op >= 0) args.op_args = weights_->args_of(row.op), args.op_words = (model_.ops[row.op].args_bytes + 15) / 16;
   args.first_step = row.first_step, args.step_stride = row.step_stride, args.weights = row.weights;
   trace_->place(args.segment, seg.first_launch + i, args);
-  const LaunchKind apart = row.overlap && overlaps_ ? LaunchKind::kOverlapping : LaunchKind::kDependent;
+  const bool overlaps = row.overlap && overlaps_ && !behind_branch_;
+  const LaunchKind apart = overlaps ? LaunchKind::kOverlapping : LaunchKind::kDependent;
+  behind_branch_ = false;
   const LaunchKind whole = residency_.cooperative ? LaunchKind::kCooperative : LaunchKind::kGuarded;
   dev::launch<Program>(row, args.persistent ? whole : apart, args, stream, options_);
 }

@@ -45,7 +45,9 @@ bool GeneralProgram<Program>::launch_loop(dev::Stream s) {
       const Turn turn{static_cast<const uint8_t*>(used_out_[static_cast<size_t>(this->repeats_)]), on_device_.get(),
                       patches, this->patch_count_, &patches[this->patch_count_].at};
       const auto record = [&] {
-        this->loop_.reset(new dev::Loop(r, [&] { this->launch_all(r, used_in_.data(), used_out_.data()); }, turn));
+        this->with_branches([&] {
+          this->loop_.reset(new dev::Loop(r, [&] { this->launch_all(r, used_in_.data(), used_out_.data()); }, turn));
+        });
       };
       try {
         record();

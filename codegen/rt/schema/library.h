@@ -96,6 +96,15 @@ struct LaunchRow {
   BlockStream weights;  // what its blocks stream
 };
 
+// BranchRow is successive launches of a segment that nobody needs unless a condition holds: a conditional node of a
+// CUDA graph.
+struct BranchRow {
+  uint64_t at;  // an rt::Ref of the condition, a bool
+  bool unless;  // whether the condition should be false
+  int first;    // the first of the launches in the segment
+  int last;     // the one behind the last
+};
+
 // SegmentRow is a segment of the program. Tables are byte offsets in the tables part of the weights file.
 struct SegmentRow {
   SegmentKind kind;
@@ -106,6 +115,8 @@ struct SegmentRow {
   int first_line;    // of an rProgram's step array, among all lines of a context
   int first_launch;  // the first of its launches in the model's
   int launches;
+  int first_branch;  // the first of its branches in the model's
+  int branches;
   uint32_t max_steps;  // of any vEU
   int turns;           // of the first segment of a loop: how often the loop is run; otherwise 1
   int repeated;        // how many segments are run so often, one after another in each turn; 1 without a loop
@@ -141,6 +152,7 @@ struct Model {
   int segment_count;
   const LaunchRow* launches;  // those of all segments, one segment behind the other
   const int* launch_waits;
+  const BranchRow* branches;  // those of all segments, outer ones before those inside of them
   const PortRow* inputs;
   int input_count;
   const PortRow* outputs;

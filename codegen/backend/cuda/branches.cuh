@@ -1,0 +1,83 @@
+// Launches of a CUDA graph that are carried out only if a condition holds: conditional nodes.
+#pragma once
+
+#include "backend/cuda/host.cuh"
+
+namespace rt::dev {
+
+// Launches that go straight to a stream run in any case.
+inline bool branches_at_once() { return false; }
+
+#if CUDART_VERSION >= 12040
+constexpr bool kHasBranches = true;
+
+// Tells the graph whether a branch is taken. As a template it is in no library that does not use it.
+template <class T>
+__global__ void take_branch(cudaGraphConditionalHandle taken, const T* condition, bool unless) {
+  cudaGraphSetConditional(taken, (*condition != 0) != unless);
+}
+
+// Where the recording of a stream stands: the graph, and the nodes that the next one comes after.
+struct Recording {
+  explicit Recording(Stream s) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+#if CUDART_VERSION >= 13000
+    check(cudaStreamGetCaptureInfo(s, &status, nullptr, &graph, &last, nullptr, &count), "cudaStreamGetCaptureInfo");
+#else
+    check(cudaStreamGetCaptureInfo_v2(s, &status, nullptr, &graph, &last, &count), "cudaStreamGetCaptureInfo");
+#endif
+    if (status != cudaStreamCaptureStatusActive) throw Error{kInternal, "a branch of a stream that records nothing"};
+  }
+  cudaGraph_t graph = nullptr;
+  const cudaGraphNode_t* last = nullptr;
+  size_t count = 0;
+};
+
+// Adds a conditional node behind what the stream has recorded, and returns the graph that is its body.
+inline cudaGraph_t add_branch(Stream s, cudaGraphConditionalHandle taken) {
+  const Recording at(s);
+  cudaGraphNodeParams p = {};
+  p.type = cudaGraphNodeTypeConditional;
+  p.conditional.handle = taken;
+  p.conditional.type = cudaGraphCondTypeIf;
+  p.conditional.size = 1;
+  cudaGraphNode_t node;
+#if CUDART_VERSION >= 13000
+  check(cudaGraphAddNode(&node, at.graph, at.last, nullptr, at.count, &p), "cudaGraphAddNode");
+  check(cudaStreamUpdateCaptureDependencies(s, &node, nullptr, 1, cudaStreamSetCaptureDependencies),
+        "cudaStreamUpdateCaptureDependencies");
+#else
+  check(cudaGraphAddNode(&node, at.graph, at.last, at.count, &p), "cudaGraphAddNode");
+  check(cudaStreamUpdateCaptureDependencies(s, &node, 1, cudaStreamSetCaptureDependencies),
+        "cudaStreamUpdateCaptureDependencies");
+#endif
+  return p.conditional.phGraph_out[0];
+}
+
+template <class Put>
+void put_branch(Stream s, Stream inside, const uint8_t* condition, bool unless, Put put) {
+  cudaGraphConditionalHandle taken;
+  check(cudaGraphConditionalHandleCreate(&taken, Recording(s).graph, 0, cudaGraphCondAssignDefault),
+        "cudaGraphConditionalHandleCreate");
+  take_branch<<<1, 1, 0, s>>>(taken, condition, unless);
+  check(cudaGetLastError(), "launch");
+  check(cudaStreamBeginCaptureToGraph(inside, add_branch(s, taken), nullptr, nullptr, 0,
+                                      cudaStreamCaptureModeThreadLocal),
+        "cudaStreamBeginCaptureToGraph");
+  cudaGraph_t same = nullptr;
+  try {
+    put();
+  } catch (...) {
+    cudaStreamEndCapture(inside, &same);
+    cudaGetLastError();
+    throw;
+  }
+  check(cudaStreamEndCapture(inside, &same), "cudaStreamEndCapture");
+}
+#else
+constexpr bool kHasBranches = false;
+template <class Put>
+void put_branch(Stream, Stream, const uint8_t*, bool, Put) {}
+#endif
+
+}  // namespace rt::dev
