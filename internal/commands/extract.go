@@ -21,10 +21,19 @@ type suspect struct {
 // partName is the file of the part of a model that verify --bisect --extract writes.
 const partName = "part.rir"
 
+// partKernels is the folder beside it with the user's kernels, if the model was read with some.
+const partKernels = "part.kernels"
+
 // extract writes the part of the graph that makes the suspect's result of values that are right, as a model of its own
 // with these values as its inputs, and a script that compares the engine with the evaluator on it.
 func (x *suspect) extract(dir string, o *VerifyOptions) error {
 	part, in := x.part()
+	if o.Kernels != "" {
+		findReferences(part, o.Kernels)
+		if err := driver.CopyKernels(o.Kernels, filepath.Join(dir, partKernels)); err != nil {
+			return err
+		}
+	}
 	if err := driver.WriteGraph(dir, partName, part); err != nil {
 		return err
 	}
@@ -42,6 +51,9 @@ func (x *suspect) extract(dir string, o *VerifyOptions) error {
 	for i, name := range slices.Sorted(maps.Keys(in)) {
 		add("input", name+"="+filepath.Base(files[i]))
 	}
+	if o.Kernels != "" {
+		add("kernels", partKernels)
+	}
 	add("engine", o.Engine)
 	add("target", o.Target)
 	add("plan", kindOfPlan(o.Plan))
@@ -51,6 +63,20 @@ func (x *suspect) extract(dir string, o *VerifyOptions) error {
 		add("limit", fmt.Sprintf("%g", o.Limit))
 	}
 	return driver.WriteScript(dir, words)
+}
+
+// findReferences makes the functions in Python that say what the user's operators compute those of the copied folder.
+func findReferences(g *ir.Graph, folder string) {
+	for _, n := range g.Nodes {
+		if file, ok := n.Attrs["file"]; ok && n.Domain == ir.InternalDomain && n.Op == "Reference" {
+			if name, err := filepath.Rel(folder, file.S); err == nil && filepath.IsLocal(name) {
+				n.Attrs["file"] = ir.StringAttr(filepath.Join(partKernels, name))
+			}
+		}
+		for _, body := range n.Subgraphs() {
+			findReferences(body, folder)
+		}
+	}
 }
 
 // kindOfPlan is the plan, if it is one of a kind: a plan in text form is that of the whole model.

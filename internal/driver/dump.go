@@ -3,6 +3,7 @@ package driver
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -140,6 +141,16 @@ func carry(path, to string) error {
 		}
 	}
 	return nil
+}
+
+// CopyKernels copies a folder of kernels, over files of the same names that an earlier copy left.
+func CopyKernels(from, to string) error {
+	return cannotWrite(to, fs.WalkDir(os.DirFS(from), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		return copyFile(filepath.Join(from, name), filepath.Join(to, name))
+	}))
 }
 
 func copyFile(from, to string) error {
