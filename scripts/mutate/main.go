@@ -15,41 +15,51 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/rammerc/rammerc/internal/process"
 )
 
 // mutation is one row of the list.
 type mutation struct {
-	Name   string `yaml:"name"` // what is wrong then
-	File   string `yaml:"file"`
-	Old    string `yaml:"old"`
-	New    string `yaml:"new"`
-	Test   string `yaml:"test"`   // packages whose tests should fail; the file's own if empty
-	Run    string `yaml:"run"`    // which of their tests; all if empty
-	Reason string `yaml:"reason"` // why it may survive
+	Name    string `yaml:"name"` // what is wrong then
+	File    string `yaml:"file"`
+	Old     string `yaml:"old"`
+	New     string `yaml:"new"`
+	Test    string `yaml:"test"`    // packages whose tests should fail; the file's own if empty
+	Run     string `yaml:"run"`     // which of their tests; all if empty
+	Endless bool   `yaml:"endless"` // the tests do not come to an end then, and that is how one notices
+	Reason  string `yaml:"reason"`  // why it may survive
 }
 
-// limit bounds the tests of one mutation. A mutant that does not come to an end is noticed, but the machine may also just
-// be slow; so the report tells the two apart.
+// limit bounds the tests of one mutation. Beyond it nothing is known: the machine may just be slow.
 const limit = 5 * time.Minute
+
+// Of rows that say `endless`, the tests may take this many times what they take without the error, and this long at least.
+const (
+	patience = 5
+	atLeast  = 20 * time.Second
+)
 
 func main() {
 	list := flag.String("list", "scripts/mutate/mutations.yaml", "list of mutations")
 	only := flag.String("only", "", "those alone whose name or file contains this")
 	flag.Parse()
-	if err := run(*list, *only); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *list, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(list, only string) error {
+func run(ctx context.Context, list, only string) error {
 	text, err := os.ReadFile(list)
 	if err != nil {
 		return err
@@ -69,8 +79,11 @@ func run(list, only string) error {
 		if !strings.Contains(m.Name+"\n"+m.File, only) {
 			continue
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		start := time.Now()
-		result, err := m.try(dir)
+		result, err := m.try(ctx, dir)
 		fmt.Printf("%-9s %s (%s), %.0f s\n", result, m.Name, m.File, time.Since(start).Seconds())
 		switch {
 		case err != nil:
@@ -92,7 +105,7 @@ func run(list, only string) error {
 // What became of a mutation.
 const (
 	noticed  = "noticed"
-	endless  = "no end" // its tests took longer than limit
+	endless  = "no end" // as its row says
 	survived = "SURVIVED"
 	unknown  = "UNTRIED" // with an error that says why
 )
@@ -123,31 +136,52 @@ func (m *mutation) plant(dir string) (string, error) {
 }
 
 // try plants the mutation and runs its tests.
-func (m *mutation) try(dir string) (string, error) {
+func (m *mutation) try(ctx context.Context, dir string) (string, error) {
 	overlay, err := m.plant(dir)
 	if err != nil {
 		return unknown, err
 	}
+	bound := limit
+	if m.Endless {
+		start := time.Now()
+		if result, text := m.test(ctx, limit); result != survived {
+			return unknown, fmt.Errorf("without the error its tests do not pass: %s\n%s", result, text)
+		}
+		bound = max(atLeast, patience*time.Since(start))
+	}
+	result, text := m.test(ctx, bound, "-overlay", overlay)
+	switch {
+	case result == unknown:
+		return unknown, fmt.Errorf("it does not build, or no tests were run:\n%s", text)
+	case result == endless && !m.Endless:
+		return unknown, fmt.Errorf("its tests took more than %v", bound)
+	}
+	return result, nil
+}
+
+// test runs the tests of the row, with these flags beside the usual ones, and tells what became of them, in the words for
+// a mutation, and what they wrote.
+func (m *mutation) test(ctx context.Context, bound time.Duration, flags ...string) (result, text string) {
 	tests := strings.Fields(m.Test)
 	if len(tests) == 0 {
 		tests = []string{"./" + filepath.Dir(m.File)}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	args := append([]string{"test", "-count=1", "-failfast", "-vet=off", "-overlay", overlay, "-run", m.Run}, tests...)
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // to end the tests, too, and what they have started
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	out, err := cmd.CombinedOutput()
-	switch text := string(out); {
+	args := append([]string{"test", "-count=1", "-failfast", "-vet=off", "-run", m.Run}, flags...)
+	cmd := process.Command(ctx, "go", append(args, tests...)...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := process.Run(cmd)
+	switch text = out.String(); {
 	case strings.Contains(text, "[build failed]") || strings.Contains(text, "[setup failed]"):
-		return unknown, fmt.Errorf("it does not build:\n%s", text)
+		return unknown, text
 	case ctx.Err() != nil:
-		return endless, nil
+		return endless, text
 	case err != nil:
-		return noticed, nil
+		return noticed, text
 	case !strings.Contains(text, "ok  ") || strings.Contains(text, "[no tests to run]"):
-		return unknown, fmt.Errorf("no tests were run:\n%s", text)
+		return unknown, text
 	}
-	return survived, nil
+	return survived, text
 }
