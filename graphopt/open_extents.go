@@ -44,6 +44,9 @@ func openExtents(c *Context, g *ir.Graph, ranges map[string]ir.Interval) (bool, 
 	for name, r := range ranges {
 		k.most[name] = r.Hi
 	}
+	if err := k.allBranches(); err != nil {
+		return true, err
+	}
 	for k.round(openers) {
 		if err := k.settle(); err != nil {
 			return true, err

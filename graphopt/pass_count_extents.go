@@ -27,6 +27,9 @@ func countExtents(c *Context, g *ir.Graph) (bool, error) {
 		return false, nil
 	}
 	k := newExtentCounter(c, g)
+	if err := k.allBranches(); err != nil {
+		return true, tooLarge(err)
+	}
 	for k.round(split) || k.round(finders) {
 		if err := k.settle(); err != nil {
 			return true, tooLarge(err)

@@ -98,7 +98,7 @@ var Passes = []Pass{
 // AbsorbNorms is the pass to leave out for devices whose products normalise no rows.
 const AbsorbNorms = "absorb-norms"
 
-// RepeatSteps is the pass to leave out where dims have ranges, along which loops cannot be compared.
+// RepeatSteps is the pass that makes loops of long recurrences.
 const RepeatSteps = "repeat-steps"
 
 // NarrowStorage names the pass that stores values in 16 bits.

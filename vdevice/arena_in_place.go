@@ -116,10 +116,19 @@ func (l *layout) inherit(ids []int) []int {
 		}
 		first[x.result] = head
 		l.heirs[x.operand] = x.result
-		all := &l.lives[head]
-		all.lastSeg, all.last, all.end = l.lives[x.result].lastSeg, l.lives[x.result].last, l.lives[x.result].end
+		l.lives[head].goOn(&l.lives[x.result], l.plan.conditional(), l.lanes)
 	}
 	return slices.DeleteFunc(ids, func(id int) bool { _, has := first[id]; return has })
+}
+
+// goOn lets a life last as long as that of the result which takes its place. Who knows that the result is complete knows
+// the same of what comes before, unless steps may be jumped over: then all accesses count.
+func (x *life) goOn(result *life, conditional bool, lanes int) {
+	if conditional && x.lastSeg == result.lastSeg {
+		x.last, x.end = mergeTouches(x.last, result.last, newFrontier(lanes)), max(x.end, result.end)
+		return
+	}
+	x.lastSeg, x.last, x.end = result.lastSeg, result.last, result.end
 }
 
 // runTogether reports that the rOperator which writes the result has the conditions of all that access the operand before.

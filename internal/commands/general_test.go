@@ -293,3 +293,38 @@ func TestGeneralShapes(t *testing.T) {
 		t.Errorf("%+v", r.Outputs)
 	}
 }
+
+// A recurrence of many steps is a loop of a program whose other dims have ranges: forwards and backwards, with what it
+// carries from turn to turn, and with a special program.
+func TestGeneralLoops(t *testing.T) {
+	needCxx(t)
+	t.Parallel()
+	model := inferred(t, `graph "loops" (%x: float32[300,batch,4], %h0: float32[1,batch,8], %w: float32[1,32,4],
+  %r: float32[1,32,8], %w2: float32[1,24,8], %r2: float32[1,24,8]) {
+  %one = const int64[1] {1}
+  %y: invalid?, %h: invalid?, %c = LSTM(%x, %w, %r) {hidden_size = 8, direction = "reverse"}
+  %flat = Squeeze(%y, %one)
+  %z: invalid?, %last = GRU(%flat, %w2, %r2, _, _, %h0) {hidden_size = 8}
+  return %z, %h, %c, %last
+}
+`)
+	dir := filepath.Join(t.TempDir(), "lib")
+	c := driver.CompileOptions{Out: dir, Target: driver.TargetEmu, Emit: driver.EmitLibrary, Typical: []string{"batch=2"}}
+	c.Path, c.Dims = model, []string{"batch=1..3"}
+	if _, err := driver.Compile(&driver.Job{}, c); err != nil {
+		t.Fatal(err)
+	}
+	plans, err := filepath.Glob(filepath.Join(dir, "*.plan.json"))
+	if err != nil || len(plans) != 1 {
+		t.Fatal(plans, err)
+	}
+	plan, err := os.ReadFile(plans[0])
+	if err != nil || !strings.Contains(string(plan), `"turns"`) {
+		t.Errorf("the plan has no loop: %v", err)
+	}
+	o := VerifyOptions{Model: model, Samples: 3, RandomSeed: 2}
+	o.Path = dir
+	if r, err := Verify(&driver.Job{}, o); err != nil || !r.OK || len(r.Outputs) != 4 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

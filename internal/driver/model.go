@@ -29,9 +29,7 @@ type ModelOptions struct {
 
 	ChannelBlock int64 // onnx.Options.ChannelBlock
 
-	// oneOfRange says that dims have extents of ranges: the model is optimised again with others, and compared.
-	oneOfRange bool
-	Kernels    string // folder of converted kernels for operators of the user's; "" for none
+	Kernels string // folder of converted kernels for operators of the user's; "" for none
 }
 
 // catalogue has the rKernels with which the model is compiled: rammerc's and those of the user's.
@@ -214,9 +212,6 @@ func (o *CompileOptions) passes(choice precision.Choice) graphopt.Options {
 	opt := graphopt.Options{
 		Check: o.Check, Seed: o.Seed, Precision: choice, Weights: o.Weights, Extent: o.finding(),
 		ConvolvesOnTensorCores: lower.ConvolvesOnTensorCores,
-	}
-	if o.oneOfRange {
-		opt.Disable = []string{graphopt.RepeatSteps}
 	}
 	return opt
 }

@@ -78,7 +78,7 @@ func (o ModelOptions) with(ranges []axes.Range, extents []int64) ModelOptions {
 		}
 		dims = append(dims, s)
 	}
-	o.Dims, o.oneOfRange = dims, true
+	o.Dims = dims
 	return o
 }
 

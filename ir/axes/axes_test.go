@@ -118,6 +118,10 @@ func TestRules(t *testing.T) {
 			"%r = rammer.View(%x) {offset = 0, shape = [@row, 4], strides = [4, 1]}\n" +
 			"%t = Transpose(%r) {perm = [1, 0]}\n%y = Mul(%t, %c)", "4 seq·8"},
 		{"%x: float32[seq]", "%n = rammer.Extent() {of = \"seq\", extent = 1}\n%y = Mul(%n, %n)", "1"},
+		{"%x: float32[6,batch,8], %z: float32[batch,8]", "%k: invalid?, %h: invalid?, %v = rammer.RepeatBegin(%z, %x) " +
+			"{loop = 1, trips = 3, carried = 1, axes = [0], reverse = [0]}\n%n = Tanh(%h)\n%e = Exp(%v)\n" +
+			"%l: invalid?, %y = rammer.RepeatEnd(%k, %n, %e) {loop = 1, trips = 3, carried = 1, axes = [0], reverse = [0]}",
+			"6 batch 8"},
 	} {
 		x, g, err := analyse(t, c.inputs, c.body, "%y")
 		if err != nil {
@@ -164,6 +168,12 @@ func TestRefused(t *testing.T) {
 		{"%x: float32[batch,seq]", "%k = const int64[] {1}\n%y = CumSum(%x, %k) {reverse = 1}", "adds up from the end"},
 		{"%x: float32[seq,8]", "%y = rammer.Append(%x, %x) {axis = 0}", "no range has the extent of its result"},
 		{"%x: float32[batch,3,seq,8]", "%y = MaxPool(%x) {kernel_shape = [2, 2]}", "an image is [3,seq,8]"},
+		{"%x: float32[seq,8]", "%k: invalid?, %v = rammer.RepeatBegin(%x) {loop = 1, trips = 1, axes = [0], reverse = [0]}\n" +
+			"%e = Exp(%v)\n%y = rammer.RepeatEnd(%k, %e) {loop = 1, trips = 1, axes = [0], reverse = [0]}",
+			"along which it has turns is [seq]"},
+		{"%x: float32[batch,seq,8]", "%k: invalid?, %h = rammer.RepeatBegin(%x) {loop = 1, trips = 2, carried = 1}\n" +
+			"%s = const int64[2] {@both, 8}\n%r = Reshape(%h, %s)\n" +
+			"%y = rammer.RepeatEnd(%k, %r) {loop = 1, trips = 2, carried = 1}", "leaves [batch·seq,8] where"},
 	} {
 		_, _, err := analyse(t, c.inputs, c.body, "%y")
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "[dynamic-axis]") {

@@ -42,6 +42,7 @@ func init() {
 		"RoiAlign": regions,
 
 		"rammer.NonZero": nonZero, "rammer.NonMaxSuppression": nonMaxSuppression, "rammer.Range": countUp,
+		"rammer.RepeatBegin": repeatBegin, "rammer.RepeatEnd": repeatEnd,
 		"rammer.Append": appended, "rammer.WriteRows": written, "CumSum": running,
 
 		"rammer.LSTMCell": cell, "rammer.GRUCell": cell, "rammer.RNNCell": cell,

@@ -1,32 +1,117 @@
 // Runs the library of margins.rir with tensors that stand between poisoned margins: at all extents of its range,
 // where a run finds nothing or all, with predicates of NaN, and with loops that end early or at their bound.
-// Extents that are out of range are refused. No run writes beside a tensor, and all results are right.
+// Extents that are out of range are refused. No run writes beside a tensor, and all results are right. Built with nvcc
+// (-x cu) it does the same on a GPU, where all device memory of the library has such margins, too: its arena, weights,
+// tables, flags, tagged words, and the tensors that it keeps for callers whose own are in host memory.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "margins.cu"
+namespace {
+
+constexpr size_t kMargin = 256;  // what device memory is aligned to
+constexpr unsigned char kPoison = 0xA5;
+int failures;
+
+}  // namespace
+
+#if defined(__CUDACC__)
+#include <cuda_runtime.h>
 
 namespace {
 
-constexpr size_t kMargin = 256;
-constexpr unsigned char kPoison = 0xA5;
-int failures;
+std::map<void*, size_t> allocated;  // device memory between margins, and its size
+size_t most_allocated;
+
+cudaError_t guarded_malloc(void** p, size_t n) {
+  char* whole = nullptr;
+  cudaError_t e = cudaMalloc(&whole, n + 2 * kMargin);
+  if (e == cudaSuccess) e = cudaMemset(whole, kPoison, n + 2 * kMargin);
+  *p = whole + kMargin;
+  if (e == cudaSuccess) allocated[*p] = n;
+  most_allocated = allocated.size() > most_allocated ? allocated.size() : most_allocated;
+  return e;
+}
+
+cudaError_t guarded_free(void* p) {
+  if (allocated.erase(p) == 0) return cudaFree(p);
+  return cudaFree(static_cast<char*>(p) - kMargin);
+}
+
+// Whether all margins of device memory are as they were.
+bool device_clean() {
+  for (const auto& a : allocated) {
+    unsigned char seen[2 * kMargin];
+    const char* const at = static_cast<const char*>(a.first);
+    if (cudaMemcpy(seen, at - kMargin, kMargin, cudaMemcpyDeviceToHost) != cudaSuccess ||
+        cudaMemcpy(seen + kMargin, at + a.second, kMargin, cudaMemcpyDeviceToHost) != cudaSuccess) {
+      return false;
+    }
+    for (const unsigned char c : seen) {
+      if (c != kPoison) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+#define cudaMalloc guarded_malloc
+#define cudaFree guarded_free
+#include "margins.cu"
+#undef cudaMalloc
+#undef cudaFree
+#else
+#include "margins.cu"
+#endif
+
+namespace {
 
 void fail(const std::string& what) {
   std::printf("%s\n", what.c_str());
   ++failures;
 }
 
-// A tensor between two margins.
+// A tensor between two margins, and on a GPU another one in device memory.
 struct Guarded {
   std::vector<unsigned char> bytes;
   size_t size;
+  void* device = nullptr;
 
-  explicit Guarded(size_t n) : bytes(n + 2 * kMargin, kPoison), size(n) {}
+  explicit Guarded(size_t n) : bytes(n + 2 * kMargin, kPoison), size(n) {
+#if defined(__CUDACC__)
+    if (guarded_malloc(&device, n) != cudaSuccess) fail("no device memory");
+#endif
+  }
+  ~Guarded() {
+#if defined(__CUDACC__)
+    guarded_free(device);
+#endif
+  }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
   unsigned char* at() { return bytes.data() + kMargin; }
+  // What the library is given: for runs in device memory, that of the GPU.
+  void* given([[maybe_unused]] margins_memory memory) {
+#if defined(__CUDACC__)
+    if (memory == margins_DEVICE) {
+      if (cudaMemcpy(device, at(), size, cudaMemcpyHostToDevice) != cudaSuccess) fail("no copy");
+      return device;
+    }
+#endif
+    return at();
+  }
+  // Brings back what a run in device memory has written.
+  void take([[maybe_unused]] margins_memory memory) {
+#if defined(__CUDACC__)
+    if (memory == margins_DEVICE && cudaMemcpy(at(), device, size, cudaMemcpyDeviceToHost) != cudaSuccess) {
+      fail("no copy");
+    }
+#endif
+  }
   bool clean() const {
     for (size_t i = 0; i < kMargin; ++i) {
       if (bytes[i] != kPoison || bytes[kMargin + size + i] != kPoison) return false;
@@ -53,12 +138,16 @@ void run(margins_ctx* ctx, int64_t seq, int share, float c, margins_memory memor
   }
   std::memcpy(x.at(), values.data(), x.size);
   std::memcpy(limit.at(), &c, sizeof c);
-  const void* in[] = {x.at(), limit.at()};
-  void* out[] = {y.at(), places.at(), turns.at()};
+  const void* in[] = {x.given(memory), limit.given(memory)};
+  void* out[] = {y.given(memory), places.given(memory), turns.given(memory)};
   if (margins_run(ctx, in, out, memory) != margins_OK) return fail(what + ": " + margins_last_error(ctx));
-  for (const Guarded* g : {&x, &limit, &y, &places, &turns}) {
+  for (Guarded* g : {&x, &limit, &y, &places, &turns}) {
+    g->take(memory);
     if (!g->clean()) fail(what + ": a margin was written");
   }
+#if defined(__CUDACC__)
+  if (!device_clean()) fail(what + ": a margin of device memory was written");
+#endif
   for (size_t i = 0; i < values.size(); ++i) {
     float got;
     std::memcpy(&got, y.at() + 4 * i, 4);
@@ -113,6 +202,9 @@ int main(int, char** argv) {
     options.mode = mode;
     all(options);
   }
+#if defined(__CUDACC__)
+  std::printf("%zu pieces of device memory had margins\n", most_allocated);
+#endif
   std::printf(failures == 0 ? "clean\n" : "");
   return failures != 0;
 }
