@@ -145,6 +145,7 @@ var finders = map[string]func(k *extentCounter, n *ir.Node) bool{
 	"TopK":              (*extentCounter).topK,
 	"Range":             (*extentCounter).numbers,
 	"Concat":            (*extentCounter).concat,
+	"Unique":            (*extentCounter).unique,
 }
 
 // round replaces the nodes whose inputs have known extents and whose results have not, those that the table has. It
