@@ -30,6 +30,9 @@ func countExtents(c *Context, g *ir.Graph) (bool, error) {
 	if err := k.allBranches(); err != nil {
 		return true, tooLarge(err)
 	}
+	if err := k.settle(); err != nil { // what looks at the same elements is to find one extent
+		return true, tooLarge(err)
+	}
 	for k.round(split) || k.round(finders) {
 		if err := k.settle(); err != nil {
 			return true, tooLarge(err)
@@ -145,7 +148,7 @@ var finders = map[string]func(k *extentCounter, n *ir.Node) bool{
 	"TopK":              (*extentCounter).topK,
 	"Range":             (*extentCounter).numbers,
 	"Concat":            (*extentCounter).concat,
-	"Unique":            (*extentCounter).unique,
+	"Pad":               (*extentCounter).pad,
 }
 
 // round replaces the nodes whose inputs have known extents and whose results have not, those that the table has. It

@@ -8,7 +8,8 @@ import (
 )
 
 // removeIdentity removes nodes whose result always equals their input: Identity, Dropout in inference, casts to the
-// same type or back from a wider one, and moves, joins and reductions that change nothing.
+// same type or back from a wider one, and moves, joins and reductions that change nothing. A Concat forgets parts without
+// elements.
 //
 // Requires: types inferred. Leaves: such nodes only where their result is an output of the model and the input cannot
 // take over its name.
@@ -18,7 +19,25 @@ func removeIdentity(c *Context, g *ir.Graph) (bool, error) {
 			return
 		}
 		s.simplifyCast(n)
+		s.dropEmptyParts(n)
 	}), nil
+}
+
+// dropEmptyParts leaves out the parts of a Concat that add nothing, such as what a detector says of masks that it has not.
+func (s *sweep) dropEmptyParts(n *ir.Node) {
+	if !n.Is("Concat") {
+		return
+	}
+	axis := normalAxis(n.Int("axis", 0), len(n.Outputs[0].Shape))
+	var parts []*ir.Value
+	for _, v := range n.Inputs {
+		if extent, fixed := v.Shape[axis].Const(); !fixed || extent > 0 {
+			parts = append(parts, v)
+		}
+	}
+	if len(parts) > 0 && len(parts) < len(n.Inputs) {
+		s.become("Concat", n.Attrs, parts)
+	}
 }
 
 // unchanged returns the input that n's first result always equals, nil if there is none.

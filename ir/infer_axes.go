@@ -113,7 +113,14 @@ func inferTranspose(c *InferContext) {
 		out[i] = s[p]
 	}
 	c.set(0, out)
-	if len(s) <= 1 {
-		c.setElems(0, c.elems(0))
+	dims, count := trackable(s)
+	elems := c.elems(0)
+	if count < 0 || count != len(elems) {
+		return
 	}
+	strides, to, turned := rowMajor(dims), make([]int64, len(dims)), make([]int64, len(dims))
+	for i, p := range perm {
+		to[i], turned[i] = dims[p], strides[p]
+	}
+	c.setElems(0, windowElems(elems, to, turned, 0))
 }

@@ -36,8 +36,8 @@ func inferSlice(c *InferContext) {
 		}
 	}
 	c.set(0, out)
-	if len(s) == 1 && len(axes) == 1 && p.starts != nil && p.ends != nil {
-		c.setElems(0, sliceElems(c.elems(0), p.starts[0], p.ends[0], p.steps[0]))
+	if p.starts != nil && p.ends != nil {
+		c.setElems(0, sliceElems(c.elems(0), s, axes, p))
 	}
 }
 
@@ -179,26 +179,54 @@ func sliceBound(n, bound, lo, hi Dim, isEnd bool) Dim {
 	return D(b)
 }
 
-// sliceElems picks the elements of a slice. It returns nil unless elems, the bounds and the step are known constants.
-func sliceElems(elems []Dim, start, end, step Dim) []Dim {
-	s, ok := step.Const()
-	if _, a := start.Const(); elems == nil || !ok || !a || s == 0 {
+// sliceElems picks the elements of a slice of a value of shape s. It returns nil unless elems, the bounds and the steps
+// are known constants.
+func sliceElems(elems []Dim, s Shape, axes []int, p sliceParams) []Dim {
+	dims, count := trackable(s)
+	if count != len(elems) {
 		return nil
 	}
-	if _, b := end.Const(); !b {
-		return nil
+	strides, at := rowMajor(dims), int64(0)
+	for i, axis := range axes {
+		n := D(dims[axis])
+		step, ok := p.steps[i].Const()
+		_, a := p.starts[i].Const()
+		_, b := p.ends[i].Const()
+		if !ok || !a || !b || step == 0 {
+			return nil
+		}
+		hi := n
+		if step < 0 {
+			hi = n.Sub(D(1))
+		}
+		first, _ := sliceBound(n, p.starts[i], D(0), hi, false).Const()
+		dims[axis], _ = sliceExtent(n, p.starts[i], p.ends[i], step).Const()
+		at += first * strides[axis]
+		strides[axis] *= step
 	}
-	n := D(int64(len(elems)))
-	count, _ := sliceExtent(n, start, end, s).Const()
-	hi := n
-	if s < 0 {
-		hi = n.Sub(D(1))
+	return windowElems(elems, dims, strides, at)
+}
+
+// rowMajor are the strides of a dense tensor.
+func rowMajor(dims []int64) []int64 {
+	strides, step := make([]int64, len(dims)), int64(1)
+	for d := len(dims) - 1; d >= 0; d-- {
+		strides[d] = step
+		step *= dims[d]
 	}
-	at, _ := sliceBound(n, start, D(0), hi, false).Const()
-	out := []Dim{}
-	for range count {
-		out = append(out, elems[at])
-		at += s
+	return strides
+}
+
+// windowElems are the elements of a window with the extents dims, of which the first is number at of elems.
+func windowElems(elems []Dim, dims, strides []int64, at int64) []Dim {
+	out := make([]Dim, boundedCount(dims))
+	for k := range out {
+		rest, from := int64(k), at
+		for d := len(dims) - 1; d >= 0; d-- {
+			from += rest % dims[d] * strides[d]
+			rest /= dims[d]
+		}
+		out[k] = elems[from]
 	}
 	return out
 }

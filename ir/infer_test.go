@@ -126,6 +126,9 @@ Slice float32[s] int64[1]{-1} int64[1]{-9223372036854775808} int64[1]{0} int64[1
 Slice float32[10] int64[1]{5} int64[1]{2} -> float32[0]
 Slice float32[10] int64[1] int64[1]{2} -> float32[unk__1]
 Slice int64[4]{1,2,3,4} int64[1]{3} int64[1]{-10} int64[1]{0} int64[1]{-2} -> int64[2]=[4,2]
+Slice int64[3,2]{1,2,3,4,5,6} int64[1]{-1} int64[1]{-10} int64[1]{0} int64[1]{-1} -> int64[3,2]=[5,6,3,4,1,2]
+Slice int64[3,2]{1,2,3,4,5,6} int64[2]{1,1} int64[2]{9,9} int64[2]{0,-1} -> int64[2,1]=[4,6]
+Slice int64[3,2]{1,2,3,4,5,6} int64[1]{5} int64[1]{9} int64[1]{0} -> int64[0,2]=[]
 Slice float32[10] int64[1]{5} int64[1]{2} int64[1]{0} int64[1]{0} -> !bad-shape step is 0
 Slice float32[10] int64[1]{5} int64[2]{2,3} -> !bad-shape values for 2 axes
 Slice float32[10] int64[1]{5} int64[1]{2} int64[1]{1} -> !bad-shape outside
@@ -151,6 +154,8 @@ Unsqueeze float32[b,2] int64[2]{0,-1} -> float32[1,b,2,1]
 Unsqueeze float32[b,2] int64[2]{0,0} -> !bad-shape twice
 Transpose float32[a,b,3] -> float32[3,b,a]
 Transpose float32[a,b,3] {perm=[1,2,0]} -> float32[b,3,a]
+Transpose int64[2,3]{1,2,3,4,5,6} -> int64[3,2]=[1,4,2,5,3,6]
+Transpose int64[1,2,2]{1,2,3,4} {perm=[2,0,1]} -> int64[2,1,2]=[1,3,2,4]
 Transpose float32[a,b,3] {perm=[1,1,0]} -> !bad-attribute permutation
 Expand float32[3,1] int64[3]{2,1,6} -> float32[2,3,6]
 Expand int64[1]{7} int64[1]{2} -> int64[2]=[7,7]

@@ -77,9 +77,12 @@ func TestExtents(t *testing.T) {
 	}
 }
 
+// ruleCase is an operator, and the axes of its result.
+type ruleCase struct{ inputs, body, want string }
+
 // Axes of results by the operators that make them.
 func TestRules(t *testing.T) {
-	for _, c := range []struct{ inputs, body, want string }{
+	followed(t, []ruleCase{
 		{"%x: float32[batch,seq,8]", "%y = Relu(%x)", "batch seq 8"},
 		{"%x: float32[batch,seq,8], %z: float32[seq,1]", "%y = Add(%x, %z)", "batch seq 8"},
 		{"%x: float32[batch,seq,8]", "%w = const float32[8,3] splat(0.5)\n%y = MatMul(%x, %w)", "batch seq 3"},
@@ -122,7 +125,20 @@ func TestRules(t *testing.T) {
 			"{loop = 1, trips = 3, carried = 1, axes = [0], reverse = [0]}\n%n = Tanh(%h)\n%e = Exp(%v)\n" +
 			"%l: invalid?, %y = rammer.RepeatEnd(%k, %n, %e) {loop = 1, trips = 3, carried = 1, axes = [0], reverse = [0]}",
 			"6 batch 8"},
-	} {
+	})
+}
+
+// Axes of results whose shape an operand says.
+func TestShapeRules(t *testing.T) {
+	followed(t, []ruleCase{
+		{"%x: float32[seq,8]", "%s = const int64[2] {@seq, 4}\n%y = ConstantOfShape(%s)", "seq 4"},
+		{"%x: float32[seq,8]", "%k = const int64[4] {0, 2, 0, 3}\n%y = Pad(%x, %k)", "seq 13"},
+	})
+}
+
+func followed(t *testing.T, cases []ruleCase) {
+	t.Helper()
+	for _, c := range cases {
 		x, g, err := analyse(t, c.inputs, c.body, "%y")
 		if err != nil {
 			t.Errorf("%s: %v", c.body, err)
@@ -162,6 +178,7 @@ func TestRefused(t *testing.T) {
 			"runs over the end of [8]"},
 		{"%x: float32[seq]", "%c = const float32[] {@mean}\n%y = Mul(%x, %c)", "elements of the constant c depend"},
 		{"%x: float32[batch,seq]", "%y = Trilu(%x)", "no rule says"},
+		{"%x: float32[seq,8]", "%k = const int64[4] {0, 0, 1, 0}\n%y = Pad(%x, %k)", "what it adds elements to is [seq]"},
 		{"%x: float32[batch,seq,8]", "%s = const int64[2] {@both, 8}\n%a = Reshape(%x, %s)\n" +
 			"%t = Transpose(%x) {perm = [1, 0, 2]}\n%b = Reshape(%t, %s)\n%y = Add(%a, %b)",
 			"[batch·seq] beside [seq·batch]"},

@@ -29,6 +29,7 @@ func init() {
 		},
 		"Reshape": reshape, "Flatten": reshape, "Squeeze": reshape, "Unsqueeze": reshape,
 		"Transpose": transpose, "rammer.Concat": concat, "Concat": concat,
+		"ConstantOfShape": filled, "Pad": padded,
 
 		"MatMul": product, "rammer.RMSMatMul": product, "rammer.IntegerMatMul": product,
 		"rammer.QuantizedMatMul": product,
@@ -63,7 +64,7 @@ func init() {
 
 // shapeOperand reports whether input i of n says the shape of the result, which the outputs' extents tell as well.
 func shapeOperand(n *ir.Node, i int) bool {
-	return i == 1 && (n.Is("Reshape") || n.Is("Expand") || n.Is("TopK"))
+	return i == 1 && (n.Is("Reshape") || n.Is("Expand") || n.Is("TopK")) || i == 0 && n.Is("ConstantOfShape")
 }
 
 // apply applies the rule for n.
