@@ -149,6 +149,7 @@ var finders = map[string]func(k *extentCounter, n *ir.Node) bool{
 	"Range":             (*extentCounter).numbers,
 	"Concat":            (*extentCounter).concat,
 	"Pad":               (*extentCounter).pad,
+	"Unique":            (*extentCounter).unique,
 }
 
 // round replaces the nodes whose inputs have known extents and whose results have not, those that the table has. It

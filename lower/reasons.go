@@ -20,7 +20,7 @@ var reasons = map[string]reason{
 	"Col2Im":            {"its shapes must be constant at compile time", true},
 	"DFT":               {"its length and axis must be constant at compile time, and its matrix have at most 2^26 elements", true},
 	"Det":               {"matrices have at most 6 rows in compiled form", false},
-	"If":                {"its condition is computed, and the results of its branches differ in shape", true},
+	"If":                {"its condition is computed, and results of its branches have extents without a bound", true},
 	"Loop":              {"how often it runs needs a bound, its runs have at most 16384 nodes together, and if its condition is computed it has no scan outputs", true},
 	"MaxRoiPool":        {"only the evaluator has it", false},
 	"NonMaxSuppression": {"how many boxes it could find does not follow from the model", false},
@@ -31,7 +31,7 @@ var reasons = map[string]reason{
 	"StringConcat":      {onStrings, false},
 	"StringNormalizer":  {onStrings, false},
 	"StringSplit":       {onStrings, false},
-	"Unique":            {"how many elements it finds depends on data", false},
+	"Unique":            {"its slices have at most 64 elements in compiled form, and its input no extents of a run", false},
 }
 
 // reportMissing reports a node whose operator has no lowering.

@@ -150,17 +150,21 @@ func fiveModel() []byte {
 	pool := node("pool", "MaxPool", []string{"w"}, []string{"p"}, &onnxpb.AttributeProto{
 		Name: proto.String("kernel_shape"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: []int64{2, 2, 2, 2},
 	})
+	number := func(name string, v int64) *onnxpb.AttributeProto {
+		return &onnxpb.AttributeProto{Name: &name, Type: onnxpb.AttributeProto_INT.Enum(), I: &v}
+	}
 	m := model(ports(port("x", float32s, d...), port("i", int64s, d...),
 		port("w", float32s, fixed(1, 1, 2, 2, 2, 2)...)),
 		ports(port("e", float32s, d...), port("b", float32s, d...), port("c", int64s, d...),
-			port("n", int64s, named("r"), named("k")),
+			port("n", float32s, named("r")),
 			port("p", float32s, fixed(1, 1, 1, 1, 1, 1)...)),
 		node("unknown", "Frobnicate", []string{"x"}, []string{"a"}),
 		custom,
 		node("after", "Neg", []string{"a"}, []string{"e"}),
 		node("type", "Softmax", []string{"i"}, []string{"c"}),
 		node("before", "Sqrt", []string{"x"}, []string{"s"}),
-		node("places", "Unique", []string{"s"}, []string{"n"}),
+		node("length", "ArgMax", []string{"s"}, []string{"l"}, number("axis", 1), number("keepdims", 0)),
+		node("places", "ConstantOfShape", []string{"l"}, []string{"n"}),
 		pool)
 	m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: proto.String("com.microsoft"),
 		Version: proto.Int64(1)})

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -245,4 +246,32 @@ const regionsText = `graph "regions" (%x: float32[1,4,8,8], %boxes: float32[1,40
 // An If that returns nothing under a condition is the beginning of what its other branch finds.
 func TestRegions(t *testing.T) {
 	findsAsEvaluator(t, regionsText, schedule.PlanAuto, []float32{-3, 0.5, 9, 1, -3})
+}
+
+// uniqueText finds what differs among numbers with equal ones, zeros of both signs and NaNs, among slices along an axis,
+// and among bools, in the order of the elements and in that of their first ones.
+const uniqueText = `graph "unique" (%x: float32[24], %m: int64[5,3,2], %t: float32[]) {
+  %k = const float32[] {3}
+  %zero = const float32[] {0}
+  %two = const int64[] {2}
+  %more = Add(%x, %t)
+  %scaled = Mul(%more, %k)
+  %a0 = Round(%scaled)
+  %high = Greater(%x, %zero)
+  %nan = Div(%zero, %zero)
+  %odd = Greater(%a0, %k)
+  %a = Where(%odd, %nan, %a0)
+  %y: invalid?, %i: invalid?, %v: invalid?, %c = Unique(%a)
+  %y2: invalid?, %i2: invalid?, %v2: invalid?, %c2 = Unique(%a) {sorted = 0}
+  %b = Mod(%m, %two)
+  %y3: invalid?, %i3: invalid?, %v3: invalid?, %c3 = Unique(%b) {axis = 0}
+  %y4: invalid?, %i4: invalid?, %v4: invalid?, %c4 = Unique(%b) {axis = -1, sorted = 0}
+  %y5 = Unique(%high)
+  return %y, %i, %v, %c, %y2, %i2, %v2, %c2, %y3, %i3, %v3, %c3, %y4, %i4, %v4, %c4, %y5
+}
+`
+
+func TestUnique(t *testing.T) {
+	t.Parallel()
+	findsAsEvaluator(t, uniqueText, schedule.PlanAuto, []float32{0, 0.5, 1.2, 9, -9, float32(math.NaN())})
 }
