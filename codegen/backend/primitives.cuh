@@ -91,6 +91,10 @@ RT_DEVICE int rtask_barrier_count(int threads, bool predicate);
 // The same two where threads of a warp may come to the barrier at different places of the program (without .aligned).
 RT_DEVICE void rtask_barrier_apart(int threads);
 RT_NOINLINE_DEVICE int rtask_barrier_count_apart(int threads, bool predicate);
+// Of all threads of the block that have not ended, of which the second tells how many have the predicate (bar.sync and
+// bar.red.popc of barrier 0 without a number of threads).
+RT_DEVICE void remaining_barrier();
+RT_DEVICE int remaining_barrier_count(bool predicate);
 // The loader's warp arrives when its ring can be used; the vEU's threads wait for that. Threads of both count.
 RT_DEVICE void loader_ready(int threads);
 RT_DEVICE void wait_for_loader(int threads);

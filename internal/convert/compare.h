@@ -169,6 +169,15 @@ float microseconds(F launch) {
   return ms * 1000 / kLaunches;
 }
 
+// All rTasks, each in a block of its own.
+template <class K, bool Alone>
+void launch_all(const typename K::Args& args, int rtasks, const rt::harness::Bases& bases) {
+  using Layout = rt::harness::Layout<K>;
+  rt::harness::run_one<K, Alone><<<rtasks, Layout::kThreads, Layout::kShared>>>(args, bases, nullptr);
+}
+
+// The times of an rKernel are those of blocks for one rTask each, as launches have them that are no rPrograms, and those
+// of what the rTasks of an rProgram run.
 template <class K, class Original>
 bool run(const char* name, const std::vector<Tensor>& tensors, const typename K::Args& args, int rtasks,
          Original original, double tolerance) {
@@ -184,23 +193,27 @@ bool run(const char* name, const std::vector<Tensor>& tensors, const typename K:
   if (!good(cudaGetLastError(), name) || !good(cudaDeviceSynchronize(), name)) {
     return printf("%s: the original cannot be run\n", name), false;
   }
-  const rt::harness::Result r = rt::harness::run<K>(args, rtasks, bases);
-  if (!r.ok) return printf("%s: %s\n", name, r.error), false;
   std::vector<char> want(m.bytes), got(m.bytes);
   cudaMemcpy(want.data(), a, m.bytes, cudaMemcpyDeviceToHost);
-  cudaMemcpy(got.data(), b, m.bytes, cudaMemcpyDeviceToHost);
-  const bool ok = equal(name, tensors, m, want, got, tolerance);
-  float first = INFINITY, second = INFINITY;
-  using rt::harness::Layout;
+  bool ok = true;
+  for (const bool alone : {false, true}) {
+    cudaMemcpy(b, start.data(), m.bytes, cudaMemcpyHostToDevice);
+    const rt::harness::Result r =
+        alone ? rt::harness::run<K, true>(args, rtasks, bases) : rt::harness::run<K, false>(args, rtasks, bases);
+    if (!r.ok) return printf("%s: %s\n", name, r.error), false;
+    cudaMemcpy(got.data(), b, m.bytes, cudaMemcpyDeviceToHost);
+    ok = equal(name, tensors, m, want, got, tolerance) && ok;
+  }
+  float first = INFINITY, second = INFINITY, beside = INFINITY;
   for (int round = 0; round < 15; ++round) {
     first = std::fmin(first, microseconds([&] { original(a); }));
-    second =
-        std::fmin(second, microseconds([&] {
-                    rt::harness::run_one<K><<<rtasks, Layout<K>::kThreads, Layout<K>::kShared>>>(args, bases, nullptr);
-                  }));
+    second = std::fmin(second, microseconds([&] { launch_all<K, true>(args, rtasks, bases); }));
+    beside = std::fmin(beside, microseconds([&] { launch_all<K, false>(args, rtasks, bases); }));
   }
-  printf("{\"kernel\": \"%s\", \"equal\": %s, \"original_us\": %.3f, \"converted_us\": %.3f, \"ratio\": %.3f}\n", name,
-         ok ? "true" : "false", first, second, second / first);
+  printf(
+      "{\"kernel\": \"%s\", \"equal\": %s, \"original_us\": %.3f, \"converted_us\": %.3f, \"ratio\": %.3f, "
+      "\"with_others_us\": %.3f, \"with_others_ratio\": %.3f}\n",
+      name, ok ? "true" : "false", first, second, second / first, beside, beside / first);
   cudaFree(a), cudaFree(b);
   return ok;
 }
@@ -214,11 +227,12 @@ bool run(const char* name, const std::vector<Tensor>& tensors, const typename K:
   const std::vector<char> start = fill(tensors, m);
   std::vector<char> want = start;
   if (!original(want.data())) return printf("%s: the original's threads wait for ever\n", name), false;
-  for (uint64_t seed = 1; seed <= 2; ++seed) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
     std::vector<char> got = start;
     rt::harness::Bases bases{};
     bases.at[0] = got.data();
-    const rt::harness::Result r = rt::harness::run<K>(args, rtasks, bases, seed);
+    const rt::harness::Result r = seed % 2 == 1 ? rt::harness::run<K, true>(args, rtasks, bases, seed)
+                                                : rt::harness::run<K, false>(args, rtasks, bases, seed);
     if (!r.ok) return printf("%s: %s\n", name, r.error), false;
     if (!equal(name, tensors, m, want, got, tolerance)) return false;
   }

@@ -14,7 +14,8 @@ type rewriter struct {
 	l      *diag.List
 	launch string // the name of the parameter
 	shared *shared
-	leaves bool // threads may leave early
+	leaves bool            // threads may leave early
+	fixed  map[string]bool // pointers of the kernel to what nobody writes meanwhile
 	edits  map[*source]*edits
 }
 
@@ -45,6 +46,7 @@ func (r *rewriter) of(s *source) *edits {
 
 // rewrite makes the changes of all functions and macros that are taken.
 func (r *rewriter) rewrite() {
+	r.fixed = r.p.fixedPointers()
 	for _, c := range r.p.scopes() {
 		if !r.u.launch[c.name] {
 			continue
@@ -77,6 +79,10 @@ func (r *rewriter) node(c scope, n *node) bool {
 		}
 	case "call_expression":
 		r.call(c, n)
+	case "subscript_expression":
+		if c.node == r.p.kernel.node && r.p.fixedElement(n, r.fixed) {
+			e.around(n, r.launch+".constant(", ")")
+		}
 	case "declaration":
 		if n.of("type_qualifier") != nil && r.sharedDeclaration(c, n) {
 			return false

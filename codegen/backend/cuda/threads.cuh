@@ -108,7 +108,7 @@ RT_DEVICE float settled(float x) {
 
 // The block's named barriers:
 //
-//   0      block_barrier    all threads that compute
+//   0      block_barrier    all threads that compute; remaining_barrier
 //   1      rtask_barrier    the running rTask's
 //   2      the loader       its ring is ready
 //   4, 5   direct steps     descriptors are fetched, of even and of odd steps
@@ -136,6 +136,8 @@ RT_NOINLINE_DEVICE int rtask_barrier_count_apart(int threads, bool predicate) {
                : "memory");
   return count;
 }
+RT_DEVICE void remaining_barrier() { __syncthreads(); }
+RT_DEVICE int remaining_barrier_count(bool predicate) { return __syncthreads_count(predicate); }
 RT_DEVICE void loader_ready(int threads) { asm volatile("bar.arrive 2, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void wait_for_loader(int threads) { asm volatile("bar.sync 2, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void tell_fetched(uint32_t odd, int threads) {

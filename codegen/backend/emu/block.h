@@ -16,6 +16,7 @@ namespace rt::emu {
 
 constexpr int kWarp = 32;
 constexpr int kBarriers = 16;
+constexpr int kRemainingBarrier = 3;  // which no other primitive uses
 constexpr int kNone = -1;
 constexpr size_t kGuardBytes = 64;
 constexpr unsigned char kGuard = 0xA5;
@@ -135,6 +136,7 @@ class Block {
   RT_EMU_QUIET void barrier(int id, int expected) { wait_at(barriers_[id], expected); }
   RT_EMU_QUIET void barrier_arrive(int id, int expected) { arrive_at(barriers_[id], expected, false); }
   RT_EMU_QUIET int count_at(int id, int expected, bool predicate);
+  RT_EMU_QUIET int remaining_barrier(bool predicate);
   RT_EMU_QUIET void meet(uint32_t mask);
   RT_EMU_QUIET uint64_t (*warp_slots())[2] { return warps_[current_->tid / kWarp].own; }
   RT_EMU_QUIET void warp_barrier() { wait_at(warps_[current_->tid / kWarp].barrier, lanes(current_->tid / kWarp)); }
@@ -195,6 +197,7 @@ class Block {
   }
   RT_EMU_QUIET void wait_at(Barrier& b, int expected);
   RT_EMU_QUIET void arrive_at(Barrier& b, int expected, bool waits);
+  RT_EMU_QUIET void release(Barrier& b);
   RT_EMU_QUIET void schedule();
   RT_EMU_QUIET bool wake_pollers();
   RT_EMU_QUIET void describe_barriers();

@@ -142,6 +142,12 @@ inline void Block::end_fiber() {
   finish_copies(-1);
   order_release(&end_);
   ++finished_;
+  Barrier& b = barriers_[kRemainingBarrier];
+  if (b.arrived > 0) {
+    --b.expected;
+    order_release(&b.order[b.generation & 1]);
+    if (b.arrived == b.expected) release(b);
+  }
   suspend();
   std::abort();  // an ended fibre is in no list
 }

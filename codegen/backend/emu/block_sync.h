@@ -22,7 +22,10 @@ inline void Block::arrive_at(Barrier& b, int expected, bool waits) {
     current_->next = b.first;
     b.first = current_->tid;
   }
-  if (++b.arrived < expected) return;
+  if (++b.arrived >= expected) release(b);
+}
+
+inline void Block::release(Barrier& b) {
   for (int i = b.first; i != kNone; i = fibers_[i].next) ready_[ready_count_++] = i;
   b.arrived = 0, b.first = kNone, ++b.generation;
 }
@@ -35,6 +38,11 @@ inline int Block::count_at(int id, int expected, bool predicate) {
   b.counted[parity] += predicate ? 1 : 0;
   wait_at(b, expected);
   return b.counted[parity];
+}
+
+// Whoever ends while others wait is not waited for any more (end_fiber).
+inline int Block::remaining_barrier(bool predicate) {
+  return count_at(kRemainingBarrier, threads_ - finished_, predicate);
 }
 
 // The lanes of the mask meet, and lanes of other masks may meet meanwhile.

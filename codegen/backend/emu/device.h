@@ -36,6 +36,10 @@ RT_EMU_QUIET inline void rtask_barrier_apart(int threads) { emu::running_block->
 RT_EMU_QUIET inline int rtask_barrier_count_apart(int threads, bool predicate) {
   return emu::running_block->count_at(1, threads, predicate);
 }
+RT_EMU_QUIET inline void remaining_barrier() { emu::running_block->remaining_barrier(false); }
+RT_EMU_QUIET inline int remaining_barrier_count(bool predicate) {
+  return emu::running_block->remaining_barrier(predicate);
+}
 RT_EMU_QUIET inline void loader_ready(int threads) { emu::running_block->barrier_arrive(2, threads); }
 RT_EMU_QUIET inline void wait_for_loader(int threads) { emu::running_block->barrier(2, threads); }
 RT_EMU_QUIET inline void tell_fetched(uint32_t odd, int threads) {

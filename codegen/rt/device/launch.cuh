@@ -74,6 +74,13 @@ struct Launch {
   RT_DEVICE int syncthreads_and(int predicate) const { return syncthreads_count(predicate) == task.threads; }
   RT_DEVICE int syncthreads_or(int predicate) const { return syncthreads_count(predicate) != 0; }
 
+  // An element of what the original kernel promises that nobody writes during its launch, by a parameter that is const
+  // and __restrict__. Where that is so here too, the compiler may load it before a barrier that it stands behind.
+  template <class T>
+  RT_DEVICE T constant(const T& x) const {
+    return task.alone ? detail::ld_const(&x) : x;
+  }
+
   // A variable of static shared memory, whose place and size are known since the kernel was converted.
   template <class T, int At, int Bytes>
   RT_DEVICE T& shared() const {
@@ -88,10 +95,11 @@ struct Launch {
 };
 
 // The launch of a kernel of which some threads end before others, or whose blocks are no multiple of a warp. On a GPU a
-// thread that has ended is not waited for any more. A thread of an rTask does not end; so those that have left come to
-// all barriers that are still to be, until nobody is there who has not left. How many have left is in two words of
-// shared memory: threads add themselves to one between an even and an odd barrier, to the other one between an odd and
-// an even barrier, so that one of the two stands still, and all who have left read the same.
+// thread that has ended is not waited for any more. So it is here where the rTask has its block for itself. Elsewhere a
+// thread of an rTask does not end; so those that have left come to all barriers that are still to be, until nobody is
+// there who has not left. How many have left is in two words of shared memory: threads add themselves to one between an
+// even and an odd barrier, to the other one between an odd and an even barrier, so that one of the two stands still, and
+// all who have left read the same.
 //
 //	              barrier 1           barrier 2                barrier 3
 //	thread 0      ─┼─ works          ─┼─ leaves: left[0] += 1 ─┼─ left[0] + left[1] is 2: the end
@@ -111,13 +119,16 @@ struct LeavingLaunch : Launch {
       : Launch(t, rtask, grid, e), threads(X * Y * Z) {
     const int behind = threads - t.tid / 32 * 32;
     here = X * Y * Z % 32 == 0 || behind >= 32 ? 0xffffffffu : behind <= 0 ? 0u : (1u << behind) - 1;
-    if (t.tid < 2) left()[t.tid] = 0;  // nobody adds anything before barrier 1
+    if (!t.alone && t.tid < 2) left()[t.tid] = 0;  // nobody adds anything before barrier 1
   }
 
   // Whether the original kernel has this thread.
   RT_DEVICE bool starts() const { return task.tid < threads; }
 
-  RT_DEVICE void syncthreads() { meet(false); }
+  RT_DEVICE void syncthreads() {
+    if (task.alone) return detail::remaining_barrier();
+    meet(false);
+  }
   RT_DEVICE int syncthreads_count(int predicate) { return meet(predicate != 0); }
   RT_DEVICE int syncthreads_and(int predicate) { return meet(predicate == 0) == 0; }
   RT_DEVICE int syncthreads_or(int predicate) { return meet(predicate != 0) != 0; }
@@ -132,7 +143,7 @@ struct LeavingLaunch : Launch {
 
   // The thread leaves, if it has not left.
   RT_DEVICE void leave() {
-    if (gone) return;
+    if (task.alone || gone) return;
     gone = true;
     if (met == 0) meet(false);
     ::atomicAdd(const_cast<int*>(left() + met % 2), 1);
@@ -152,6 +163,7 @@ struct LeavingLaunch : Launch {
 
   // How many have the predicate, if barriers count.
   RT_DEVICE int meet(bool predicate) {
+    if (task.alone) return detail::remaining_barrier_count(predicate);
     ++met;
     if constexpr (kCounts) return detail::rtask_barrier_count_apart(task.threads, predicate);
     detail::rtask_barrier_apart(task.threads);

@@ -35,6 +35,10 @@ struct Task {
   // What an rKernel that begins early waits for when it asks for its inputs, beside launches.
   Pending pending = {};
   uint32_t turn = 0;  // of the loop that the rTask is part of
+  // Whether the block has nothing else to do in its launch. Then a thread may end before others, and a barrier may be
+  // one of all threads that have not ended. Nor does anybody write in this launch what the rTask reads: in one without
+  // rPrograms, rTasks are independent.
+  bool alone = false;
 
   // The address that a Ref stands for.
   template <class T>

@@ -80,6 +80,7 @@ RT_DEVICE void VEU<Program>::compute(const void* args, int rtask) {
   } else if (tid_ < K::kThreads) {
     Task t = task<K>();
     t.pending = late;
+    t.alone = kOneStep;
     K::compute_rtask(t, a, rtask);
     if constexpr (Early<K>) detail::expect_streamed(0, true);
   }

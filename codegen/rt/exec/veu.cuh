@@ -72,6 +72,9 @@ class VEU {
   // The last warp fetches descriptors. Where there are other warps, those bring operands meanwhile: so many.
   RT_DEVICE bool fetches() const { return tid_ >= threads_ - 32; }
   RT_DEVICE uint32_t movers() const { return threads_ > 32 ? static_cast<uint32_t>(threads_) / 32 - 1 : 1; }
+  // Whether a block runs one step, and nothing behind it or beside it.
+  static constexpr bool kOneStep = !Program::kPersistent && !Program::kSeveralSteps && !Program::kHasResident &&
+                                   Program::kSlots == 0 && !Layout::kHasRing && !Tracer::kTraces;
   // Whether the thread takes part in rTasks of K. Where all threads do, this is a constant and leaves no branch.
   template <class K>
   RT_DEVICE bool in() const {

@@ -89,6 +89,7 @@ RT_DEVICE void VEU<Program>::await(uint32_t i) {
 // What follows a step's rTask: all threads meet, and then others are told.
 template <class Program>
 RT_DEVICE void VEU<Program>::end(uint32_t i) {
+  if constexpr (kOneStep) return;
   const Step& s = c_.ring[i % c_.kSteps];
   const bool signal = persistent() && s.signal;
   const uint32_t add = persistent() ? s.add : 0;

@@ -46,8 +46,9 @@ struct Layout<K> {
   static constexpr size_t kShared = kRing + WeightRing::bytes(kStages);
 };
 
-// blocks has the weights of each rTask, if K streams weights.
-template <class K>
+// blocks has the weights of each rTask, if K streams weights. What an rKernel does of which Alone tells that its rTasks
+// have their blocks for themselves (Task::alone) may differ from what it does elsewhere.
+template <class K, bool Alone>
 RT_DEVICE void run_thread(const typename K::Args& args, const Bases& bases, [[maybe_unused]] const Block* blocks) {
   const int rtask = detail::block_index();
   Task t{detail::thread_index(), detail::shared_base(), bases.at, K::kThreads};
@@ -68,30 +69,31 @@ RT_DEVICE void run_thread(const typename K::Args& args, const Bases& bases, [[ma
     K::compute_rtask(t, args, rtask);
     detail::expect_streamed(chunks.count, true);
   } else {
+    t.alone = Alone;
     K::compute_rtask(t, args, rtask);
   }
 }
 
 #if defined(__CUDACC__)
 
-template <class K>
+template <class K, bool Alone>
 __global__ void __launch_bounds__(Layout<K>::kThreads)
     run_one(typename K::Args args, Bases bases, const Block* blocks) {
-  run_thread<K>(args, bases, blocks);
+  run_thread<K, Alone>(args, bases, blocks);
 }
 
 // Runs all rTasks in one launch, since they are independent. bases.at[s] is the device address of space s.
-template <class K>
+template <class K, bool Alone = false>
 Result run(const typename K::Args& args, int rtasks, const Bases& bases, uint64_t = 1, const Block* blocks = nullptr) {
   Result r;
   Block* on_device = nullptr;
   const size_t bytes = blocks ? sizeof(Block) * static_cast<size_t>(rtasks) : 0;
-  cudaError_t e = cudaFuncSetAttribute(run_one<K>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  cudaError_t e = cudaFuncSetAttribute(run_one<K, Alone>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                        static_cast<int>(Layout<K>::kShared));
   if (e == cudaSuccess && blocks) e = cudaMalloc(&on_device, bytes);
   if (e == cudaSuccess && blocks) e = cudaMemcpy(on_device, blocks, bytes, cudaMemcpyHostToDevice);
   if (e == cudaSuccess) {
-    run_one<K><<<rtasks, Layout<K>::kThreads, Layout<K>::kShared>>>(args, bases, on_device);
+    run_one<K, Alone><<<rtasks, Layout<K>::kThreads, Layout<K>::kShared>>>(args, bases, on_device);
     e = cudaGetLastError();
   }
   if (e == cudaSuccess) e = cudaDeviceSynchronize();
@@ -112,15 +114,15 @@ struct Job {
   const Block* blocks;
 };
 
-template <class K>
+template <class K, bool Alone>
 void run_one(void* p) {
   Job<K>& job = *static_cast<Job<K>*>(p);
   if (detail::thread_index() < K::kThreads) detail::poison(detail::shared_base(), K::kShared, K::kThreads);
-  run_thread<K>(job.args, job.bases, job.blocks);
+  run_thread<K, Alone>(job.args, job.bases, job.blocks);
 }
 
 // The same on the emulator. bases.at[s] is the address of space s; the seed draws the order of threads.
-template <class K>
+template <class K, bool Alone = false>
 Result run(const typename K::Args& args, int rtasks, const Bases& bases, uint64_t seed = 1,
            const Block* blocks = nullptr) {
   Result r;
@@ -128,7 +130,7 @@ Result run(const typename K::Args& args, int rtasks, const Bases& bases, uint64_
   emu::Launch l;
   l.grid = rtasks, l.threads = Layout<K>::kThreads, l.shared = Layout<K>::kShared, l.seed = seed;
   emu::Failure f;
-  r.ok = emu::run_launch(l, run_one<K>, &job, &f);
+  r.ok = emu::run_launch(l, run_one<K, Alone>, &job, &f);
   if (!r.ok) std::snprintf(r.error, sizeof r.error, "%s", f.text);
   return r;
 }
