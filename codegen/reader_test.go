@@ -132,7 +132,7 @@ var (
 		`SANITIZE_\w+__|VA_ARGS__|clang__|linux__|unix__|APPLE__|x86_64__|` +
 		`device__|host__|global__|shared__|forceinline__|noinline__|launch_bounds__|grid_constant__|align__|attribute__|` +
 		`builtin_\w+|atomic_\w+|tsan_\w+|sanitizer_\w+|has_feature|cvta_\w+|isGlobal|ldg|nanosleep|popc|trap|` +
-		`all_sync|ballot_sync|syncthreads|v(?:max|min)[us][24]|shfl_\w*sync|syncwarp|threadfence_\w+))$`)
+		`all_sync|ballot_sync|syncthreads(?:_count)?|v(?:max|min)[us][24]|shfl_\w*sync|syncwarp|threadfence_\w+))$`)
 )
 
 // C++ keeps names with two underscores, or one and a capital, for compilers. Neither the run time, nor the rKernels, nor

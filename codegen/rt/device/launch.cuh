@@ -98,8 +98,8 @@ struct Launch {
 // thread that has ended is not waited for any more. So it is here where the rTask has its block for itself. Elsewhere a
 // thread of an rTask does not end; so those that have left come to all barriers that are still to be, until nobody is
 // there who has not left. How many have left is in two words of shared memory: threads add themselves to one between an
-// even and an odd barrier, to the other one between an odd and an even barrier, so that one of the two stands still, and
-// all who have left read the same.
+// even and an odd barrier, to the other one between an odd and an even barrier. So one of the two stands still, and all
+// who have left read the same.
 //
 //	              barrier 1           barrier 2                barrier 3
 //	thread 0      ─┼─ works          ─┼─ leaves: left[0] += 1 ─┼─ left[0] + left[1] is 2: the end
