@@ -176,8 +176,8 @@ void launch_all(const typename K::Args& args, int rtasks, const rt::harness::Bas
   rt::harness::run_one<K, Alone><<<rtasks, Layout::kThreads, Layout::kShared>>>(args, bases, nullptr);
 }
 
-// The times of an rKernel are those of rTasks that have their blocks for themselves (Task::alone), and those of the same
-// blocks with what rTasks run elsewhere.
+// The times of an rKernel are those of rTasks that have their blocks for themselves (Task::alone), and those of the
+// same blocks with what rTasks run elsewhere.
 template <class K, class Original>
 bool run(const char* name, const std::vector<Tensor>& tensors, const typename K::Args& args, int rtasks,
          Original original, double tolerance) {
