@@ -24,3 +24,12 @@ func customModel() []byte {
 	m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: proto.String("my.ops"), Version: proto.Int64(1)})
 	return encode(m)
 }
+
+// leavingModel has one operator of the user's, of 200 numbers.
+func leavingModel() []byte {
+	n := node("sums", "BlockSums", []string{"x"}, []string{"y"})
+	n.Domain = proto.String("my.ops")
+	m := model(ports(port("x", float32s, fixed(200)...)), ports(port("y", float32s, fixed(200)...)), n)
+	m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: proto.String("my.ops"), Version: proto.Int64(1)})
+	return encode(m)
+}

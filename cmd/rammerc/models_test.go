@@ -26,6 +26,7 @@ var modelKinds = map[string]func() []byte{
 	"escape":        func() []byte { return encode(externalModel("../secret.bin")) },
 	"gather":        gatherModel,
 	"custom":        customModel,
+	"leaving":       leavingModel,
 	"future-opset":  futureModel,
 	"uninferrable":  expandModel,
 	"pytorch":       torchFile,
