@@ -8,7 +8,7 @@ import (
 )
 
 // Elements of inputs that are const and __restrict__ are loaded as such where their values are asked for, and nothing
-// else is: no element that others may write, none whose address is taken, none of a name that stands for two pointers.
+// else is: no element that others may write, none whose address is taken, none of another pointer.
 func TestFixedElements(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -20,16 +20,14 @@ func TestFixedElements(t *testing.T) {
 	}
 	source := write("k.cu", `
 __device__ float twice(const float& x) { return 2 * x; }
-__global__ void k(const float* __restrict__ x, const float* plain, const float *__restrict__ const rows,
+__global__ void k(const float* __restrict__ x, const float* __restrict__ both, const float* plain, const float *__restrict__ const rows,
                   float* __restrict__ y, int n) {
   const int i = threadIdx.x;
   const float2* pairs = (const float2*)(rows + 2 * n);
-  const float* both = x;
-  const float* other = plain;
   if (i > 7) both = plain;
   const float& kept = x[i + 1];
   const float2 p = pairs[i];
-  y[i] = x[i] + plain[i] * (float)rows[i] + sinf(x[2]) + twice(x[3]) + both[i] + other[i] + *(&x[4]) + pairs[5].x + kept;
+  y[i] = x[i] + plain[i] * (float)rows[i] + sinf(x[2]) + twice(x[3]) + both[i] + *(&x[4]) + pairs[5].x + kept;
   y[8] = (rows[6]), y[9] = p.y;
 }
 `)
@@ -37,6 +35,7 @@ __global__ void k(const float* __restrict__ x, const float* plain, const float *
 launch: {grid: [1], block: [8]}
 arguments:
   - {name: x, role: input, type: float32, shape: ["100"]}
+  - {name: both, role: input, type: float32, shape: ["100"]}
   - {name: plain, role: input, type: float32, shape: ["100"]}
   - {name: rows, role: input, type: float32, shape: ["100"]}
   - {name: y, role: output, type: float32, shape: ["100"]}
@@ -48,9 +47,9 @@ arguments:
 	}
 	for _, want := range []string{
 		"const float& kept = x[i + 1];",
-		"const float2 p = launch.constant(pairs[i]);",
+		"const float2 p = pairs[i];",
 		"y[i] = launch.constant(x[i]) + plain[i] * (float)launch.constant(rows[i]) + sinf(launch.constant(x[2])) + " +
-			"twice(x[3]) + both[i] + other[i] + *(&x[4]) + pairs[5].x + kept;",
+			"twice(x[3]) + both[i] + *(&x[4]) + pairs[5].x + kept;",
 		"y[8] = (launch.constant(rows[6])), y[9] = p.y;",
 	} {
 		if !strings.Contains(r.Header, want) {
