@@ -57,8 +57,9 @@ type layout struct {
 type usedOp struct {
 	op       *roperator.ROperator
 	cand     *roperator.Candidate
-	instance int // index in layout.instances
-	row      int // index in the instance's array of arguments
+	key      string // of its instance
+	instance int    // index in layout.instances
+	row      int    // index in the instance's array of arguments
 }
 
 type instance struct {
@@ -139,8 +140,9 @@ func (l *layout) collectOps() {
 			}
 			op := l.plan.Graph.Ops[id]
 			l.opIndex[int32(id)] = len(l.ops)
-			l.ops = append(l.ops, usedOp{op: op, cand: op.Candidates[pick]})
-			l.addStaging(op.Candidates[pick])
+			c := op.Candidates[pick]
+			l.ops = append(l.ops, usedOp{op: op, cand: c, key: c.Inst.Key()})
+			l.addStaging(c)
 		}
 	}
 }
@@ -152,8 +154,7 @@ func distinctInstances(ls []*layout) []instance {
 	users := map[string][]*roperator.ROperator{}
 	for _, l := range ls {
 		for _, u := range l.ops {
-			key := u.cand.Inst.Key()
-			byKey[key], users[key] = u.cand.Inst, append(users[key], u.op)
+			byKey[u.key], users[u.key] = u.cand.Inst, append(users[u.key], u.op)
 		}
 	}
 	sorted := make([]*rkernels.Instance, 0, len(byKey))
@@ -179,7 +180,7 @@ func (l *layout) useInstances(instances []instance) {
 		at[in.inst.Key()] = i
 	}
 	for i := range l.ops {
-		k := at[l.ops[i].cand.Inst.Key()]
+		k := at[l.ops[i].key]
 		l.ops[i].instance = k
 		l.ops[i].row = len(l.instances[k].ops)
 		l.instances[k].ops = append(l.instances[k].ops, i)
@@ -217,7 +218,7 @@ func candidatesByInstance(ls []*layout) []*roperator.Candidate {
 	byKey := map[string][]*roperator.Candidate{}
 	for _, l := range ls {
 		for _, u := range l.ops {
-			byKey[u.cand.Inst.Key()] = append(byKey[u.cand.Inst.Key()], u.cand)
+			byKey[u.key] = append(byKey[u.key], u.cand)
 		}
 	}
 	var out []*roperator.Candidate

@@ -2,6 +2,7 @@ package rkernels
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/rammerc/rammerc/rkernels/functor"
@@ -24,20 +25,21 @@ type Value struct {
 
 // Key identifies the instance: equal keys mean equal code.
 func (in *Instance) Key() string {
-	var b strings.Builder
-	b.WriteString(in.Kernel.Name)
+	b := make([]byte, 0, 128)
+	b = append(b, in.Kernel.Name...)
 	for i, p := range in.Kernel.Params {
 		v := in.Values[i]
+		b = append(b, '|')
 		switch p.Kind {
 		case ParamFunctor:
-			fmt.Fprintf(&b, "|%s", v.Functor.Key())
+			b = append(b, v.Functor.Key()...)
 		case ParamType:
-			fmt.Fprintf(&b, "|%s", v.Text)
+			b = append(b, v.Text...)
 		default:
-			fmt.Fprintf(&b, "|%d", v.Int)
+			b = strconv.AppendInt(b, v.Int, 10)
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
 // Name is the name of the kernel with the values of its int and type parameters, such as "gemm_tiled_BM64_BN64_BK16".

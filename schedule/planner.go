@@ -297,7 +297,11 @@ func inOneRProgram(plan *vdevice.Plan) bool {
 // former: one kernel is better then, in which only one block fits a multiprocessor. Several of them made EfficientNet 9 %
 // and ConvNeXt 4 % slower.
 func (p *planner) launchesOfWaves() *vdevice.Plan {
-	one, two := p.inWaves(), p.inCrowdedWaves(2)
+	one := p.inWaves()
+	if p.parts == nil && !p.mayStream() {
+		return one
+	}
+	two := p.inCrowdedWaves(2)
 	if !two.Crowded() || !two.Streams() {
 		return one
 	}
@@ -309,6 +313,13 @@ func (p *planner) launchesOfWaves() *vdevice.Plan {
 		return two
 	}
 	return one
+}
+
+// mayStream reports whether some candidate streams weights.
+func (p *planner) mayStream() bool {
+	return slices.ContainsFunc(p.plain, func(choices []choice) bool {
+		return slices.ContainsFunc(choices, func(c choice) bool { return c.c.Inst.StreamStep() > 0 })
+	})
 }
 
 // manyTasks reports whether launches have twice as many rTasks as the device has vEUs, on average. Then blocks that share a

@@ -96,12 +96,10 @@ func (s *scheduler) single(waves [][]int32, kind vdevice.SegmentKind) []*group {
 	cur := s.newCurrent(kind)
 	for i, w := range waves {
 		cur.placer.wave = i
-		base := cur.placer.fork()
 		if kind == vdevice.Waves && i > 0 {
-			base.launch()
+			cur.placer.launch()
 		}
-		s.commit(cur, s.crowdedWave(w, cur, base))
-		base.drop()
+		s.commit(cur, s.crowdedWave(w, cur))
 	}
 	if len(waves) == 0 {
 		return nil
@@ -117,8 +115,8 @@ const worthCrowding = 2
 // crowdedWave is scheduleWave with as many blocks on a multiprocessor as are best: those that the device has vEUs there,
 // or as many times more as s.spec allows, in powers of two, where that clearly saves time. It cannot where each rTask has
 // a vEU of its own already.
-func (s *scheduler) crowdedWave(wave []int32, cur *current, base *placer) *trial {
-	most := max(1, s.spec.Crowded)
+func (s *scheduler) crowdedWave(wave []int32, cur *current) *trial {
+	base, most := cur.placer, max(1, s.spec.Crowded)
 	_, tasks := s.pick(wave, fastest)
 	var best *trial
 	for crowd := 1; crowd <= most; crowd *= 2 {
@@ -126,11 +124,8 @@ func (s *scheduler) crowdedWave(wave []int32, cur *current, base *placer) *trial
 		if best != nil && tasks <= limit/2 {
 			break
 		}
-		b := base.fork()
-		b.limit = limit
-		b.ring = vdevice.UsualRing(s.device.Crowd(crowd), cur.group.kind)
-		t := s.scheduleWave(wave, cur, b)
-		b.drop()
+		base.limit, base.ring = limit, vdevice.UsualRing(s.device.Crowd(crowd), cur.group.kind)
+		t := s.scheduleWave(wave, cur, base)
 		if best == nil {
 			best = t
 			continue

@@ -162,7 +162,7 @@ func (plan *Plan) Crowded() bool {
 }
 
 // Streams reports whether some vEU streams weights.
-func (plan *Plan) Streams() bool { return plan.needs().StreamStep > 0 }
+func (plan *Plan) Streams() bool { return plan.streamStep() > 0 }
 
 // Persistent reports whether the plan has rPrograms.
 func (plan *Plan) Persistent() bool {

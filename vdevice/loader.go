@@ -88,8 +88,7 @@ type streams struct {
 func newStreams(seg Segment) streams {
 	p := seg.Program
 	plan := Plan{Spec: p.Spec, Segments: []Segment{seg}}
-	n := plan.needs()
-	if n.StreamStep == 0 {
+	if p.streamStep() == 0 {
 		return streams{}
 	}
 	s := streams{rings: plan.ringBytes(), loaders: make([]Loader, len(p.Steps))}

@@ -59,7 +59,7 @@ func (plan *Plan) chooseRing(k *Kernel) {
 	if k.Needs.StreamStep == 0 {
 		return
 	}
-	least, largest := leastStage(k.Needs.StreamStep), leastStage(max(k.Needs.StreamStep, plan.needs().StreamStep))
+	least, largest := leastStage(k.Needs.StreamStep), leastStage(max(k.Needs.StreamStep, plan.streamStep()))
 	k.StageBytes = ceilDiv(usualStage, largest) * largest
 	for k.StageBytes > least && k.Needs.stages(k.Side, k.StageBytes) < leastRing {
 		k.StageBytes = max(k.StageBytes/2/schema.SharedAlign*schema.SharedAlign, least)
@@ -70,6 +70,15 @@ func (plan *Plan) chooseRing(k *Kernel) {
 func (k *Kernel) Chunk(step int) int { return k.StageBytes / step * step }
 
 func ceilDiv(n, by int) int { return (n + by - 1) / by }
+
+// streamStep is needs().StreamStep.
+func (plan *Plan) streamStep() int {
+	step := 0
+	for _, s := range plan.Segments {
+		step = max(step, s.Program.streamStep())
+	}
+	return step
+}
 
 // needs is what the plan's vEUs must have to run any of its segments.
 func (plan *Plan) needs() Needs {

@@ -117,6 +117,17 @@ func (p *Program) Needs() Needs {
 	return n
 }
 
+// streamStep is Needs().StreamStep.
+func (p *Program) streamStep() int {
+	step := 0
+	for id, c := range p.Pick {
+		if c >= 0 {
+			step = max(step, p.Ops[id].Candidates[c].Inst.StreamStep())
+		}
+	}
+	return step
+}
+
 // FitsOn reports whether a vEU of the device offers n.
 func (n Needs) FitsOn(s *device.Spec) bool {
 	threads := n.blockThreads()
