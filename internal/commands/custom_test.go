@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/systemtest"
 )
 
 // A model with an operator of the user's becomes one rProgram, in which the converted kernel's rTasks are scheduled
 // beside others, and which computes what the model's function says.
 func TestCustomOperator(t *testing.T) {
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	model, dir := "../../testdata/custom/row_softmax.onnx", filepath.Join(t.TempDir(), "lib")
 	c := driver.CompileOptions{Out: dir, Target: driver.TargetEmu, Emit: driver.EmitLibrary, Plan: "rprogram",
 		Check: true}

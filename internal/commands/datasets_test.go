@@ -15,6 +15,8 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
+const models = "../../testdata/models/"
+
 // TestVerifyDataSets writes folders as the ONNX project's tests have them.
 func TestVerifyDataSets(t *testing.T) {
 	dir := t.TempDir()

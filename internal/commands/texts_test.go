@@ -10,6 +10,7 @@ import (
 
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/internal/tensorio"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
@@ -17,13 +18,13 @@ import (
 
 // TestTexts runs a model on strings, from a file of strings to a file of strings.
 func TestTexts(t *testing.T) {
-	m := newModel("texts")
-	m.input("x", 3)
-	m.output("y", 2)
-	for _, v := range []*onnxpb.ValueInfoProto{m.g.Input[0], m.g.Output[0]} {
+	m := systemtest.NewModel("texts")
+	m.Input("x", 3)
+	m.Output("y", 2)
+	for _, v := range []*onnxpb.ValueInfoProto{m.Graph.Input[0], m.Graph.Output[0]} {
 		v.GetType().GetTensorType().ElemType = proto.Int32(int32(onnxpb.TensorProto_STRING))
 	}
-	n := m.node("StringNormalizer", "y", "x")
+	n := m.Node("StringNormalizer", "y", "x")
 	n.Attribute = []*onnxpb.AttributeProto{
 		{Name: proto.String("stopwords"), Type: onnxpb.AttributeProto_STRINGS.Enum(), Strings: [][]byte{[]byte("the")}},
 		{Name: proto.String("case_change_action"), Type: onnxpb.AttributeProto_STRING.Enum(), S: []byte("UPPER")},
@@ -34,7 +35,7 @@ func TestTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := RunOptions{Inputs: []string{"x=" + in}, Out: out}
-	o.Path, o.Engine = m.write(t), engine.Eval
+	o.Path, o.Engine = m.Write(t), engine.Eval
 	r, err := Run(&driver.Job{}, o)
 	if err != nil {
 		t.Fatal(err)

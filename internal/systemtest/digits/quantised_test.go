@@ -1,18 +1,20 @@
-package commands
+package digits
 
 import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/ir"
 )
 
 // TestQuantisedModels compares quantised models with ONNX Runtime, which computes with integers, too: the codes of each
 // layer, and the floats that come out. The program runs on the emulator.
 func TestQuantisedModels(t *testing.T) {
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	for _, name := range []string{"resnet_tiny_qdq", "bert_tiny_qdq"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -23,7 +25,7 @@ func TestQuantisedModels(t *testing.T) {
 
 func compareQuantised(t *testing.T, path string) {
 	t.Helper()
-	o := VerifyOptions{}
+	o := commands.VerifyOptions{}
 	o.Path, o.Engine = path+".onnx", engine.Emu
 	m, err := driver.Load(&driver.Job{}, o.ModelOptions, true)
 	if err != nil {
@@ -36,7 +38,7 @@ func compareQuantised(t *testing.T, path string) {
 		return flags
 	}
 	o.Inputs, o.Expect = stored(m.Graph.Inputs), stored(m.Graph.Outputs)
-	r, err := Verify(&driver.Job{}, o)
+	r, err := commands.Verify(&driver.Job{}, o)
 	if r == nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package commands
+package digits
 
 import (
 	"os"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/internal/tensorio"
 	"github.com/rammerc/rammerc/internal/tolerance"
 	"github.com/rammerc/rammerc/ir"
@@ -15,12 +16,12 @@ import (
 
 func TestCProgramOnEmulator(t *testing.T) {
 	t.Parallel()
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	runCProgram(t, driver.TargetEmu)
 }
 
 func TestCProgramOnGPU(t *testing.T) {
-	runCProgram(t, needGPU(t))
+	runCProgram(t, systemtest.NeedGPU(t))
 }
 
 // runCProgram links testdata/cprogram/main.c with the library of a digits model and compares what it
@@ -38,7 +39,7 @@ func runCProgram(t *testing.T, target string) {
 		t.Fatal(err)
 	}
 	// The command line of the library's README.
-	build := exec.Command(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-pthread", "../../testdata/cprogram/main.c",
+	build := exec.Command(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-pthread", "../../../testdata/cprogram/main.c",
 		"-I"+lib, "-L"+lib, "-ldigits_branchy", "-Wl,-rpath,"+lib, "-o", filepath.Join(dir, "main"))
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)

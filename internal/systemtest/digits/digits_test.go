@@ -1,4 +1,4 @@
-package commands
+package digits
 
 import (
 	"bytes"
@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
-const models = "../../testdata/models/"
+const models = "../../../testdata/models/"
 
 // digits are the models that come with the repository, and the batches they are compiled for; 0 is a
 // model whose batch is fixed.
@@ -25,20 +27,11 @@ var digits = []struct {
 	{"digits_attention", []int{0}}, {"digits_attention_dyn", []int{1, 4}},
 }
 
-func needCxx(t *testing.T) *toolchain.Cxx {
-	t.Helper()
-	cxx, err := toolchain.FindCxx("")
-	if err != nil {
-		t.Skipf("needs a C++ compiler: %v", err)
-	}
-	return cxx
-}
-
 // verifyDigits compares a digits model with the reference logits of all test images.
-func verifyDigits(t *testing.T, name string, batch int, more func(*VerifyOptions)) {
+func verifyDigits(t *testing.T, name string, batch int, more func(*commands.VerifyOptions)) {
 	t.Helper()
 	base := name[:len("digits_")] + firstWord(name[len("digits_"):])
-	o := VerifyOptions{
+	o := commands.VerifyOptions{
 		Inputs: []string{"image=" + models + "digits_test.npz:images"},
 		Expect: []string{"logits=" + models + base + "_logits.npy"},
 	}
@@ -47,7 +40,7 @@ func verifyDigits(t *testing.T, name string, batch int, more func(*VerifyOptions
 		o.Dims = []string{fmt.Sprintf("batch=%d", batch)}
 	}
 	more(&o)
-	r, err := Verify(&driver.Job{}, o)
+	r, err := commands.Verify(&driver.Job{}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,12 +67,12 @@ func firstWord(s string) string {
 }
 
 func TestDigitsOnEmulator(t *testing.T) {
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	for _, d := range digits {
 		for _, batch := range d.batch {
 			t.Run(fmt.Sprintf("%s/%d", d.name, batch), func(t *testing.T) {
 				t.Parallel()
-				verifyDigits(t, d.name, batch, func(*VerifyOptions) {})
+				verifyDigits(t, d.name, batch, func(*commands.VerifyOptions) {})
 			})
 		}
 	}
@@ -93,19 +86,19 @@ func TestDigitsEvaluated(t *testing.T) {
 			batch = 297
 		}
 		t.Run(d.name, func(t *testing.T) {
-			verifyDigits(t, d.name, batch, func(o *VerifyOptions) { o.Engine = engine.Eval })
+			verifyDigits(t, d.name, batch, func(o *commands.VerifyOptions) { o.Engine = engine.Eval })
 		})
 	}
 }
 
 // TestDigitsOnGPU runs the emitted CUDA; as one rProgram and in waves.
 func TestDigitsOnGPU(t *testing.T) {
-	needGPU(t)
+	systemtest.NeedGPU(t)
 	for _, waves := range []bool{false, true} {
 		for _, d := range digits {
 			for _, batch := range d.batch {
 				t.Run(fmt.Sprintf("%s/%d/waves=%v", d.name, batch, waves), func(t *testing.T) {
-					verifyDigits(t, d.name, batch, func(o *VerifyOptions) { o.Engine, o.Waves = engine.GPU, waves })
+					verifyDigits(t, d.name, batch, func(o *commands.VerifyOptions) { o.Engine, o.Waves = engine.GPU, waves })
 				})
 			}
 		}
@@ -114,13 +107,13 @@ func TestDigitsOnGPU(t *testing.T) {
 
 func TestDigitsUnderThreadSanitizer(t *testing.T) {
 	t.Parallel()
-	cxx := needCxx(t)
-	needThreadSanitizer(t, cxx)
-	o := VerifyOptions{RandomSeed: 1, RandomMax: 2, Samples: 2}
+	cxx := systemtest.NeedCxx(t)
+	systemtest.NeedThreadSanitizer(t, cxx)
+	o := commands.VerifyOptions{RandomSeed: 1, RandomMax: 2, Samples: 2}
 	o.Path, o.Engine, o.Sanitize = models+"digits_branchy.onnx", engine.Emu, true
 	for _, waves := range []bool{false, true} {
 		o.Waves = waves
-		if _, err := Verify(&driver.Job{}, o); err != nil {
+		if _, err := commands.Verify(&driver.Job{}, o); err != nil {
 			t.Errorf("waves %v: %v", waves, err)
 		}
 	}
@@ -132,7 +125,7 @@ func TestSameBytes(t *testing.T) {
 	for _, target := range []string{driver.TargetEmu, "sm_90"} {
 		t.Run(target, func(t *testing.T) {
 			if target == driver.TargetEmu {
-				needCxx(t)
+				systemtest.NeedCxx(t)
 			} else if _, err := toolchain.FindNVCC(""); err != nil {
 				t.Skipf("needs nvcc: %v", err)
 			}

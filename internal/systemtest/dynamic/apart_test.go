@@ -1,4 +1,4 @@
-package commands
+package dynamic
 
 import (
 	"path/filepath"
@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/systemtest"
 )
 
 // recogniserText reads text of any width: convolutions slide along it, and a GRU walks along what they find, in both
@@ -27,9 +29,9 @@ const recogniserText = `graph "recogniser" (%x: float32[batch,1,8,width], %k: fl
 
 // Where no program can be general, each combination of the extents of lists has a program of its own in the library.
 func TestProgramsApart(t *testing.T) {
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	t.Parallel()
-	model, dir := inferred(t, recogniserText), filepath.Join(t.TempDir(), "lib")
+	model, dir := systemtest.Inferred(t, recogniserText), filepath.Join(t.TempDir(), "lib")
 	c := driver.CompileOptions{Out: dir, Target: driver.TargetEmu, Emit: driver.EmitLibrary}
 	c.Path, c.Dims = model, []string{"batch=1,2", "width=5..20"}
 	if _, err := driver.Compile(&driver.Job{}, c); err == nil || !strings.Contains(err.Error(), "dynamic-") {
@@ -40,21 +42,21 @@ func TestProgramsApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := VerifyOptions{Model: model, Samples: 20, RandomSeed: 3}
+	o := commands.VerifyOptions{Model: model, Samples: 20, RandomSeed: 3}
 	o.Path = dir
-	if r, err := Verify(&driver.Job{}, o); err != nil || !r.OK {
+	if r, err := commands.Verify(&driver.Job{}, o); err != nil || !r.OK {
 		t.Errorf("%+v, %v", r, err)
 	}
 	want := []string{"batch=1 width=5", "batch=1 width=8", "batch=2 width=5", "batch=2 width=8", "batch=1 width=20",
 		"batch=2 width=20"}
 	c.Out = ""
-	if r, err := Check(&driver.Job{}, c); err != nil || !slices.Equal(r.Programs, want) {
+	if r, err := commands.Check(&driver.Job{}, c); err != nil || !slices.Equal(r.Programs, want) {
 		t.Errorf("check: %+v, %v", r, err)
 	}
 	for _, name := range want {
-		o := RunOptions{Random: true}
+		o := commands.RunOptions{Random: true}
 		o.Path, o.Dims = dir, strings.Fields(name)
-		if r, err := Run(&driver.Job{}, o); err != nil || r.Program != name {
+		if r, err := commands.Run(&driver.Job{}, o); err != nil || r.Program != name {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}

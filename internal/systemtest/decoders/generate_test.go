@@ -1,4 +1,4 @@
-package commands
+package decoders
 
 import (
 	"bytes"
@@ -9,18 +9,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/systemtest"
 )
 
-const decoder = "../../testdata/models/decoders/gpt2.onnx"
+const decoder = "../../../testdata/models/decoders/gpt2.onnx"
 
 // A library that generates answers as the evaluator does, which runs the decoder token by token: rows with prompts of
 // different lengths, that end by a token or at the limit; in one launch, and in waves, between which the host looks.
 func TestGenerate(t *testing.T) {
 	dir := compiledSearch(t, decoder, "batch_size=2")
 	answersAs(t, dir, decoder)
-	i, err := InspectLibrary(&driver.Job{}, dir)
+	i, err := commands.InspectLibrary(&driver.Job{}, dir)
 	var text bytes.Buffer
 	if err == nil {
 		i.Text(&text)
@@ -36,7 +38,7 @@ func TestGenerate(t *testing.T) {
 
 // A decoder with cross-attention takes what the encoder has computed as inputs of any length.
 func TestGenerateBehindEncoder(t *testing.T) {
-	model := "../../testdata/models/decoders/whisper.onnx"
+	model := "../../../testdata/models/decoders/whisper.onnx"
 	answersAs(t, compiledSearch(t, model, "encoder_sequence_length=1..12"), model)
 }
 
@@ -48,7 +50,7 @@ func compiledSearch(t *testing.T, model string, dims ...string) (dir string) {
 
 func searchLibrary(t *testing.T, c driver.CompileOptions, model string, dims ...string) (dir string) {
 	t.Helper()
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	fast := filepath.Join(t.TempDir(), "fast-c++")
 	if err := os.WriteFile(fast, []byte("#!/bin/sh\nexec c++ \"$@\" -O0\n"), 0o777); err != nil {
 		t.Fatal(err)
@@ -67,9 +69,9 @@ func searchLibrary(t *testing.T, c driver.CompileOptions, model string, dims ...
 func answersAs(t *testing.T, dir, model string) {
 	t.Helper()
 	for _, waves := range []bool{false, true} {
-		o := VerifyOptions{Model: model, Samples: 5, RandomSeed: 1}
+		o := commands.VerifyOptions{Model: model, Samples: 5, RandomSeed: 1}
 		o.Path, o.Waves = dir, waves
-		r, err := Verify(&driver.Job{}, o)
+		r, err := commands.Verify(&driver.Job{}, o)
 		if err != nil || !r.OK || r.Samples != 5 || len(r.Outputs) != 2 {
 			t.Errorf("waves %v: %+v, %v", waves, r, err)
 		}
@@ -104,12 +106,12 @@ for bad in ([[1]], [[], [1]], [[1] * 21, [1]]):
         pass
 print("fine")
 `, filepath.Join(dir, "python"))
-	runScript(t, script)
+	systemtest.RunScript(t, script)
 }
 
 // What cannot generate is refused with the reason, and check says how a library would.
 func TestGenerateIsChecked(t *testing.T) {
-	other := inferred(t, `graph "other" (%x: float32[4], %past: float32[n]) {
+	other := systemtest.Inferred(t, `graph "other" (%x: float32[4], %past: float32[n]) {
   %present = Concat(%past, %x) {axis = 0}
   return %present
 }
@@ -134,7 +136,7 @@ func TestGenerateIsChecked(t *testing.T) {
 		o := driver.CompileOptions{Target: driver.TargetEmu, Generate: x.search, MaxTokens: x.most,
 			EndTokens: []int64{7}}
 		o.Path, o.Dims = x.model, x.dims
-		r, err := Check(&driver.Job{}, o)
+		r, err := commands.Check(&driver.Job{}, o)
 		text := fmt.Sprint(err)
 		if err == nil {
 			text = fmt.Sprintf("%+v", r)
@@ -147,7 +149,7 @@ func TestGenerateIsChecked(t *testing.T) {
 
 // A decoder that was merged of two becomes the same program as the one that takes caches, and answers the same.
 func TestMergedDecoder(t *testing.T) {
-	merged := "../../testdata/models/decoders/merged.onnx"
+	merged := "../../../testdata/models/decoders/merged.onnx"
 	var kinds, answers []string
 	for _, model := range []string{decoder, merged} {
 		o := driver.CompileOptions{Target: driver.TargetEmu, Generate: "greedy", MaxTokens: 16, EndTokens: []int64{7}}
@@ -221,7 +223,7 @@ for prompt in ([3, 5, 9], [11], [1, 2, 3, 4, 5, 6]):
     assert m.generate([prompt], 14)[0] == search(prompt, 14, 4), prompt
 print("fine")
 `, filepath.Join(dir, "python"), decoder)
-	out, err := exec.Command(needPython(t, "numpy, onnxruntime"), "-c", script).CombinedOutput()
+	out, err := exec.Command(systemtest.NeedPython(t, "numpy, onnxruntime"), "-c", script).CombinedOutput()
 	if err != nil || string(out) != "fine\n" {
 		t.Errorf("%s: %v", out, err)
 	}

@@ -1,4 +1,4 @@
-package commands
+package dynamic
 
 import (
 	"fmt"
@@ -9,10 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/runner"
-	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/internal/systemtest"
 )
 
 // encoderText is a transformer encoder in the manner of BERT, with symbolic batch and seq: token and position
@@ -104,33 +105,7 @@ func encoder(t *testing.T, layers int) string {
 	e.WriteString("  %all = Add(%both, %first)\n")
 	pooled := e.linear("pool", "%all", e.hidden, e.hidden)
 	fmt.Fprintf(e, "  %%pooled = Tanh(%s)\n  return %s, %%pooled\n}\n", pooled, x)
-	return inferred(t, e.String())
-}
-
-// inferred writes a graph whose nodes' results have no types in the text, and returns its path.
-func inferred(t *testing.T, text string) string {
-	t.Helper()
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		if strings.HasPrefix(line, "  %") && !strings.Contains(line, " = const ") {
-			lines[i] = strings.Replace(line, " = ", ": invalid? = ", 1)
-		}
-	}
-	g, err := ir.ParseText("test", []byte(strings.Join(lines, "\n")), ir.ParseOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ir.InferShapes(g).Err(); err != nil {
-		t.Fatal(err)
-	}
-	path, whole := filepath.Join(t.TempDir(), "model.rir"), &strings.Builder{}
-	if err := ir.Print(whole, g, ir.PrintOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(whole.String()), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return systemtest.Inferred(t, e.String())
 }
 
 // A number that depends on the extents in another way than near the largest ones is computed by the device. As an extent
@@ -147,13 +122,13 @@ func TestGeneralProgramOfOtherFunctions(t *testing.T) {
 		_, err := driver.Compile(&driver.Job{}, c)
 		return c.Out, err
 	}
-	scaled := inferred(t, text+"  %f = Cast(%n) {to = 1}\n  %y = Mul(%x, %f)\n  return %y\n}\n")
+	scaled := systemtest.Inferred(t, text+"  %f = Cast(%n) {to = 1}\n  %y = Mul(%x, %f)\n  return %y\n}\n")
 	for _, dims := range [][]string{{"batch=2", "seq=1..32"}, {"batch=1..4", "seq=32"}, {"batch=1..4", "seq=20..32"}} {
 		if _, err := compile(scaled, dims...); err != nil {
 			t.Errorf("%v: %v", dims, err)
 		}
 	}
-	cut := inferred(t, text+"  %zero = const int64[1] {0}\n  %one = const int64[1] {1}\n"+
+	cut := systemtest.Inferred(t, text+"  %zero = const int64[1] {0}\n  %one = const int64[1] {1}\n"+
 		"  %y = Slice(%x, %zero, %n, %one)\n  return %y\n}\n")
 	if _, err := compile(cut, "batch=2", "seq=1..32"); err == nil || !strings.Contains(err.Error(), "dynamic-") {
 		t.Errorf("seq=1..32: %v, want dynamic-…", err)
@@ -168,7 +143,7 @@ func TestGeneralProgramOfOtherFunctions(t *testing.T) {
 // One compilation serves all extents of the ranges: the results are the evaluator's at extents drawn at random, and at
 // those that --dim gives; others are refused with the input, the axis and the range.
 func TestGeneralProgram(t *testing.T) {
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	model, dir := encoder(t, 2), filepath.Join(t.TempDir(), "lib")
 	c := driver.CompileOptions{Out: dir, Target: driver.TargetEmu, Emit: driver.EmitLibrary}
 	c.Path, c.Dims = model, []string{"batch=1..4", "seq=1,3,16,17,32"}
@@ -177,11 +152,11 @@ func TestGeneralProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dims := range [][]string{nil, {"batch=4", "seq=32"}, {"batch=1", "seq=1"}} {
-		o := VerifyOptions{Model: model, Samples: 20, RandomSeed: 1, RandomMax: 32}
+		o := commands.VerifyOptions{Model: model, Samples: 20, RandomSeed: 1, RandomMax: 32}
 		if o.Path, o.Dims = dir, dims; dims != nil {
 			o.Samples = 1
 		}
-		r, err := Verify(&driver.Job{}, o)
+		r, err := commands.Verify(&driver.Job{}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,14 +164,14 @@ func TestGeneralProgram(t *testing.T) {
 			t.Errorf("with --dim %v: %+v", dims, r)
 		}
 	}
-	b, err := RunBench(&driver.Job{}, BenchOptions{Dirs: []string{dir}, Runs: 1, RandomMax: 32,
-		SubjectOptions: SubjectOptions{CompileOptions: driver.CompileOptions{ModelOptions: driver.ModelOptions{
+	b, err := commands.RunBench(&driver.Job{}, commands.BenchOptions{Dirs: []string{dir}, Runs: 1, RandomMax: 32,
+		SubjectOptions: commands.SubjectOptions{CompileOptions: driver.CompileOptions{ModelOptions: driver.ModelOptions{
 			Dims: []string{"seq=3"},
 		}}}})
 	if err != nil || b.Libraries[0].Dims != "batch=4 seq=3" {
 		t.Errorf("bench: %+v, %v", b, err)
 	}
-	i, err := InspectLibrary(&driver.Job{}, dir)
+	i, err := commands.InspectLibrary(&driver.Job{}, dir)
 	if err != nil || !slices.Equal(i.Dims, []string{"batch=1..4", "seq=1,3,16,17,32"}) {
 		t.Errorf("inspect: %+v, %v", i, err)
 	}
@@ -240,7 +215,7 @@ func TestGeneralRefused(t *testing.T) {
 		{"  %y = Relu(%x)", "n=8..2", "a range begins with its smallest extent"},
 		{"  %y = Relu(%x)", "n=1..", "want NAME=NUMBER, NAME=1..512 or NAME=1,4,16"},
 	} {
-		path := inferred(t, "graph \"g\" (%x: float32[2,n]) {\n"+c.body+"\n  return %y\n}\n")
+		path := systemtest.Inferred(t, "graph \"g\" (%x: float32[2,n]) {\n"+c.body+"\n  return %y\n}\n")
 		o := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu}
 		o.Path, o.Dims = path, []string{c.dim}
 		_, err := driver.Compile(&driver.Job{}, o)
@@ -255,11 +230,11 @@ func TestGeneralRefused(t *testing.T) {
 
 // Recurrences and convolutions take each sequence and each image of a batch by itself.
 func TestGeneralDigits(t *testing.T) {
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	for _, name := range []string{"digits_lstm_dyn", "digits_branchy_dyn"} {
-		o := VerifyOptions{Samples: 4, RandomSeed: 1, RandomMax: 2}
-		o.Path, o.Dims, o.Engine = models+name+".onnx", []string{"batch=1..4"}, engine.Emu
-		r, err := Verify(&driver.Job{}, o)
+		o := commands.VerifyOptions{Samples: 4, RandomSeed: 1, RandomMax: 2}
+		o.Path, o.Dims, o.Engine = "../../../testdata/models/"+name+".onnx", []string{"batch=1..4"}, engine.Emu
+		r, err := commands.Verify(&driver.Job{}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,8 +246,8 @@ func TestGeneralDigits(t *testing.T) {
 
 // Tensors are dense for the extents of a run, wherever in them the dims with ranges are.
 func TestGeneralShapes(t *testing.T) {
-	needCxx(t)
-	path := inferred(t, `graph "shapes" (%x: float32[a,b,3,c], %s: float32[], %k: int32[b]) {
+	systemtest.NeedCxx(t)
+	path := systemtest.Inferred(t, `graph "shapes" (%x: float32[a,b,3,c], %s: float32[], %k: int32[b]) {
   %flat = const int64[2] {-1, 3}
   %perm = Transpose(%x) {perm = [3, 0, 1, 2]}
   %rows = Reshape(%perm, %flat)
@@ -283,9 +258,9 @@ func TestGeneralShapes(t *testing.T) {
   return %y, %z, %n, %b, %perm
 }
 `)
-	o := VerifyOptions{Samples: 20, RandomSeed: 3, RandomMax: 100}
+	o := commands.VerifyOptions{Samples: 20, RandomSeed: 3, RandomMax: 100}
 	o.Path, o.Dims, o.Engine = path, []string{"a=1..3", "b=2,5", "c=1..7"}, engine.Emu
-	r, err := Verify(&driver.Job{}, o)
+	r, err := commands.Verify(&driver.Job{}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,9 +272,9 @@ func TestGeneralShapes(t *testing.T) {
 // A recurrence of many steps is a loop of a program whose other dims have ranges: forwards and backwards, with what it
 // carries from turn to turn, and with a special program.
 func TestGeneralLoops(t *testing.T) {
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	t.Parallel()
-	model := inferred(t, `graph "loops" (%x: float32[300,batch,4], %h0: float32[1,batch,8], %w: float32[1,32,4],
+	model := systemtest.Inferred(t, `graph "loops" (%x: float32[300,batch,4], %h0: float32[1,batch,8], %w: float32[1,32,4],
   %r: float32[1,32,8], %w2: float32[1,24,8], %r2: float32[1,24,8]) {
   %one = const int64[1] {1}
   %y: invalid?, %h: invalid?, %c = LSTM(%x, %w, %r) {hidden_size = 8, direction = "reverse"}
@@ -322,9 +297,9 @@ func TestGeneralLoops(t *testing.T) {
 	if err != nil || !strings.Contains(string(plan), `"turns"`) {
 		t.Errorf("the plan has no loop: %v", err)
 	}
-	o := VerifyOptions{Model: model, Samples: 3, RandomSeed: 2}
+	o := commands.VerifyOptions{Model: model, Samples: 3, RandomSeed: 2}
 	o.Path = dir
-	if r, err := Verify(&driver.Job{}, o); err != nil || !r.OK || len(r.Outputs) != 4 {
+	if r, err := commands.Verify(&driver.Job{}, o); err != nil || !r.OK || len(r.Outputs) != 4 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

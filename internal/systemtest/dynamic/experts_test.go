@@ -1,4 +1,4 @@
-package commands
+package dynamic
 
 import (
 	"fmt"
@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/systemtest"
 )
 
 // expertsText is a mixture of experts as exporters write it: each expert finds its tokens, takes them with their shares,
@@ -45,17 +47,17 @@ func expertsText(experts int) string {
 }
 
 func TestExperts(t *testing.T) {
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	t.Parallel()
-	model, dir := inferred(t, expertsText(3)), filepath.Join(t.TempDir(), "lib")
+	model, dir := systemtest.Inferred(t, expertsText(3)), filepath.Join(t.TempDir(), "lib")
 	c := driver.CompileOptions{Out: dir, Target: driver.TargetEmu, Emit: driver.EmitLibrary}
 	c.Path, c.Dims = model, []string{"tokens=1..12"}
 	if _, err := driver.Compile(&driver.Job{}, c); err != nil {
 		t.Fatal(err)
 	}
-	o := VerifyOptions{Model: model, Samples: 20, RandomSeed: 4}
+	o := commands.VerifyOptions{Model: model, Samples: 20, RandomSeed: 4}
 	o.Path = dir
-	if r, err := Verify(&driver.Job{}, o); err != nil || !r.OK || len(r.Outputs) != 2 {
+	if r, err := commands.Verify(&driver.Job{}, o); err != nil || !r.OK || len(r.Outputs) != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -1,21 +1,23 @@
-package commands
+package decoders
 
 import (
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/systemtest"
 )
 
 // decoderModel is a decoder that bench/models.py writes. Skips without a Python that has onnx; RAMMER_PYTHON names
 // one.
 func decoderModel(t *testing.T, name string) string {
 	t.Helper()
-	python := needPython(t, "numpy, onnx")
+	python := systemtest.NeedPython(t, "numpy, onnx")
 	dir := t.TempDir()
-	if out, err := exec.Command(python, "../../bench/models.py", dir, name).CombinedOutput(); err != nil {
+	if out, err := exec.Command(python, "../../../bench/models.py", dir, name).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
 	return filepath.Join(dir, name+".onnx")
@@ -26,7 +28,7 @@ func decoderModel(t *testing.T, name string) string {
 // and rTasks of several sizes on one vEU.
 func TestDecoder(t *testing.T) {
 	t.Parallel()
-	cxx := needCxx(t)
+	cxx := systemtest.NeedCxx(t)
 	model := decoderModel(t, "decoder")
 	for _, c := range []struct{ target, plan string }{
 		{"sm_90", "auto"}, {"sm_90", "rprogram"}, {"sm_90", "clusters-8"},
@@ -42,9 +44,9 @@ func TestDecoder(t *testing.T) {
 			if _, err := cxx.BuildLibrary(t.Context(), o.Out, "decoder"); err != nil {
 				t.Fatal(err)
 			}
-			v := VerifyOptions{Model: model, RandomSeed: 1, RandomMax: 512, Samples: 1} // tokens below 512, the vocabulary
+			v := commands.VerifyOptions{Model: model, RandomSeed: 1, RandomMax: 512, Samples: 1} // tokens below 512, the vocabulary
 			v.Path, v.Engine = o.Out, engine.Emu
-			r, err := Verify(&driver.Job{}, v)
+			r, err := commands.Verify(&driver.Job{}, v)
 			if err != nil {
 				t.Fatalf("%+v, %v", r, err)
 			}
@@ -59,7 +61,7 @@ func TestDecoder(t *testing.T) {
 // The reference has the same rounded weights.
 func TestToken(t *testing.T) {
 	t.Parallel()
-	cxx := needCxx(t)
+	cxx := systemtest.NeedCxx(t)
 	model := decoderModel(t, "token_tiny")
 	for _, c := range []struct{ weights, precision string }{{"", "fp32"}, {"int8", "fp32"}, {"int4", "fp32"},
 		{"int4", "bf16"}} {
@@ -74,9 +76,9 @@ func TestToken(t *testing.T) {
 			if _, err := cxx.BuildLibrary(t.Context(), o.Out, "token_tiny"); err != nil {
 				t.Fatal(err)
 			}
-			v := VerifyOptions{Model: model, RandomSeed: 1, RandomMax: 512, Samples: 1}
+			v := commands.VerifyOptions{Model: model, RandomSeed: 1, RandomMax: 512, Samples: 1}
 			v.Path, v.Engine = o.Out, engine.Emu
-			if r, err := Verify(&driver.Job{}, v); err != nil {
+			if r, err := commands.Verify(&driver.Job{}, v); err != nil {
 				t.Fatalf("%+v, %v", r, err)
 			}
 		})

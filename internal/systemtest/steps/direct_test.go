@@ -1,4 +1,4 @@
-package commands
+package steps
 
 import (
 	"bytes"
@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/systemtest"
 )
 
 // sparseModel is rows that are made from rows of the step before, step by step, each a node of its own: what
@@ -17,35 +19,35 @@ import (
 // elements. Five steps are of one kind, and make a run; the sixth has three operands, of which one is a single element.
 func sparseModel(t *testing.T, rows, values, steps int) string {
 	t.Helper()
-	g := newModel("sparse")
-	g.input("x", rows, values)
-	g.input("scale", 1, 1)
-	g.output("y", rows, values)
+	g := systemtest.NewModel("sparse")
+	g.Input("x", rows, values)
+	g.Input("scale", 1, 1)
+	g.Output("y", rows, values)
 	at := func(s, r int) string { return fmt.Sprintf("v%d_%d", s, r%rows) }
-	g.split("x", names(rows, func(r int) string { return at(0, r) }))
+	g.Split("x", systemtest.Names(rows, func(r int) string { return at(0, r) }))
 	for s := range steps {
 		scale := fmt.Sprintf("scale_%d", s)
 		last := "scale"
 		if s > 0 {
 			last = fmt.Sprintf("scale_%d", s-1)
 		}
-		g.node("Tanh", scale, last)
+		g.Node("Tanh", scale, last)
 		for r := range rows {
 			op, in := "Mean", []string{at(s, r), at(s, r+1)}
 			if s%6 == 5 {
 				op, in = "Max", append(in, scale)
 			}
-			g.node(op, at(s+1, r), in...)
+			g.Node(op, at(s+1, r), in...)
 		}
 	}
-	g.concat("y", names(rows, func(r int) string { return at(steps, r) }))
-	return g.write(t)
+	g.Concat("y", systemtest.Names(rows, func(r int) string { return at(steps, r) }))
+	return g.Write(t)
 }
 
 // Direct steps in any order of threads, with vEUs and warps held up at random; in waves there are none.
 func TestDirectSteps(t *testing.T) {
 	t.Parallel()
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	for _, values := range []int{40, 250} { // the warp that fetches has elements of its own, or not
 		o := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Plan: "rprogram",
 			Debug: true}
@@ -54,9 +56,9 @@ func TestDirectSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 		for seed := range uint64(6) {
-			v := VerifyOptions{Model: o.Path, RandomSeed: seed, Samples: 2, Repeat: 3}
+			v := commands.VerifyOptions{Model: o.Path, RandomSeed: seed, Samples: 2, Repeat: 3}
 			v.Path, v.Engine, v.EmuSeed, v.Delays, v.Waves = o.Out, engine.Emu, seed, seed, seed == 5
-			if r, err := Verify(&driver.Job{}, v); err != nil || !r.OK {
+			if r, err := commands.Verify(&driver.Job{}, v); err != nil || !r.OK {
 				t.Errorf("rows of %d, seed %d: %+v, %v", values, seed, r, err)
 			}
 		}
@@ -65,10 +67,10 @@ func TestDirectSteps(t *testing.T) {
 
 func TestDirectStepsUnderThreadSanitizer(t *testing.T) {
 	t.Parallel()
-	needThreadSanitizer(t, needCxx(t))
-	v := VerifyOptions{RandomSeed: 1, Samples: 2}
+	systemtest.NeedThreadSanitizer(t, systemtest.NeedCxx(t))
+	v := commands.VerifyOptions{RandomSeed: 1, Samples: 2}
 	v.Path, v.Engine, v.Sanitize, v.Plan = sparseModel(t, 5, 250, 4), engine.Emu, true, "rprogram"
-	if _, err := Verify(&driver.Job{}, v); err != nil {
+	if _, err := commands.Verify(&driver.Job{}, v); err != nil {
 		t.Error(err)
 	}
 }
@@ -77,7 +79,7 @@ func TestDirectStepsUnderThreadSanitizer(t *testing.T) {
 // for descriptors, or the warp that fetches them not until they are used, threads find those of another step.
 func TestDirectFaults(t *testing.T) {
 	t.Parallel()
-	cxx := needCxx(t)
+	cxx := systemtest.NeedCxx(t)
 	model := sparseModel(t, 6, 40, 10)
 	for _, c := range []struct {
 		old, new string
@@ -109,9 +111,9 @@ func TestDirectFaults(t *testing.T) {
 		}
 		shows := false
 		for seed := uint64(1); seed <= 8 && !shows; seed++ {
-			v := VerifyOptions{Model: model, RandomSeed: 1, Samples: 1}
+			v := commands.VerifyOptions{Model: model, RandomSeed: 1, Samples: 1}
 			v.Path, v.Engine, v.EmuSeed = o.Out, engine.Emu, seed
-			_, err := Verify(&driver.Job{}, v)
+			_, err := commands.Verify(&driver.Job{}, v)
 			shows = err != nil
 			for _, want := range c.want {
 				if err == nil || !strings.Contains(err.Error(), want) {

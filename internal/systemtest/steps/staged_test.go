@@ -1,4 +1,4 @@
-package commands
+package steps
 
 import (
 	"bytes"
@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
@@ -19,31 +21,31 @@ import (
 func stagedModel(t *testing.T, steps int) string {
 	t.Helper()
 	const narrow, narrowValues, wide, wideValues = 6, 24, 3, 120
-	g := newModel("staged")
-	g.input("x", narrow, narrowValues)
-	g.input("u", wide, wideValues)
-	g.input("narrow_fed", narrow*steps, narrowValues)
-	g.input("wide_fed", wide*steps, wideValues)
-	g.output("y", narrow, narrowValues)
-	g.output("z", wide, wideValues)
+	g := systemtest.NewModel("staged")
+	g.Input("x", narrow, narrowValues)
+	g.Input("u", wide, wideValues)
+	g.Input("narrow_fed", narrow*steps, narrowValues)
+	g.Input("wide_fed", wide*steps, wideValues)
+	g.Output("y", narrow, narrowValues)
+	g.Output("z", wide, wideValues)
 	row := func(s, r int) string { return fmt.Sprintf("v%d_%d", s, r%narrow) }
 	wideRow := func(s, r int) string { return fmt.Sprintf("w%d_%d", s, r%wide) }
-	g.split("x", names(narrow, func(r int) string { return row(0, r) }))
-	g.split("u", names(wide, func(r int) string { return wideRow(0, r) }))
-	g.split("narrow_fed", names(narrow*steps, func(k int) string { return fmt.Sprintf("a%d", k) }))
-	g.split("wide_fed", names(wide*steps, func(k int) string { return fmt.Sprintf("b%d", k) }))
+	g.Split("x", systemtest.Names(narrow, func(r int) string { return row(0, r) }))
+	g.Split("u", systemtest.Names(wide, func(r int) string { return wideRow(0, r) }))
+	g.Split("narrow_fed", systemtest.Names(narrow*steps, func(k int) string { return fmt.Sprintf("a%d", k) }))
+	g.Split("wide_fed", systemtest.Names(wide*steps, func(k int) string { return fmt.Sprintf("b%d", k) }))
 	for s := range steps {
 		for r := range narrow {
-			g.node("Mean", row(s+1, r), row(s, r), row(s, r+1), row(s, r+2), row(s, r+3),
+			g.Node("Mean", row(s+1, r), row(s, r), row(s, r+1), row(s, r+2), row(s, r+3),
 				fmt.Sprintf("a%d", s*narrow+r))
 		}
 		for r := range wide {
-			g.node("Mean", wideRow(s+1, r), wideRow(s, r), wideRow(s, r+1), fmt.Sprintf("b%d", s*wide+r))
+			g.Node("Mean", wideRow(s+1, r), wideRow(s, r), wideRow(s, r+1), fmt.Sprintf("b%d", s*wide+r))
 		}
 	}
-	g.concat("y", names(narrow, func(r int) string { return row(steps, r) }))
-	g.concat("z", names(wide, func(r int) string { return wideRow(steps, r) }))
-	return g.write(t)
+	g.Concat("y", systemtest.Names(narrow, func(r int) string { return row(steps, r) }))
+	g.Concat("z", systemtest.Names(wide, func(r int) string { return wideRow(steps, r) }))
+	return g.Write(t)
 }
 
 // mixedSteps counts the steps of wide rows in a plan's text that come next on their vEU behind one of a narrow row, run
@@ -76,7 +78,7 @@ func mixedSteps(plan string) int {
 // vEUs and warps held up at random.
 func TestStagedSteps(t *testing.T) {
 	t.Parallel()
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	tmp := t.TempDir()
 	o := driver.CompileOptions{Target: driver.TargetEmu, Plan: "rprogram", Debug: true}
 	o.Path, o.Out, o.Dump = stagedModel(t, 8), filepath.Join(tmp, "lib"), filepath.Join(tmp, "dump")
@@ -95,9 +97,9 @@ func TestStagedSteps(t *testing.T) {
 		t.Errorf("%d steps of all threads behind one of few threads, want some:\n%s", n, text)
 	}
 	for seed := range uint64(6) {
-		v := VerifyOptions{Model: o.Path, RandomSeed: seed, Samples: 2, Repeat: 3}
+		v := commands.VerifyOptions{Model: o.Path, RandomSeed: seed, Samples: 2, Repeat: 3}
 		v.Path, v.Engine, v.EmuSeed, v.Delays, v.Waves = o.Out, engine.Emu, seed, seed, seed == 5
-		if r, err := Verify(&driver.Job{}, v); err != nil || !r.OK {
+		if r, err := commands.Verify(&driver.Job{}, v); err != nil || !r.OK {
 			t.Errorf("seed %d: %+v, %v", seed, r, err)
 		}
 	}
@@ -141,15 +143,15 @@ func plantStagedFault(t *testing.T, cxx *toolchain.Cxx, model, old, new string, 
 // Each of these barriers is needed: without it some order of threads gives wrong results.
 func TestStagedFaults(t *testing.T) {
 	t.Parallel()
-	cxx := needCxx(t)
+	cxx := systemtest.NeedCxx(t)
 	model := stagedModel(t, 8)
 	for _, c := range stagedBarriers {
 		dir := plantStagedFault(t, cxx, model, c.old, c.new, "-O0")
 		shows := false
 		for seed := uint64(1); seed <= 8 && !shows; seed++ {
-			v := VerifyOptions{Model: model, RandomSeed: 1, Samples: 1}
+			v := commands.VerifyOptions{Model: model, RandomSeed: 1, Samples: 1}
 			v.Path, v.Engine, v.EmuSeed = dir, engine.Emu, seed
-			_, err := Verify(&driver.Job{}, v)
+			_, err := commands.Verify(&driver.Job{}, v)
 			shows = err != nil
 		}
 		if !shows {
@@ -162,17 +164,17 @@ func TestStagedFaults(t *testing.T) {
 // barrier leaves without order.
 func TestStagedStepsUnderThreadSanitizer(t *testing.T) {
 	t.Parallel()
-	cxx := needCxx(t)
-	needThreadSanitizer(t, cxx)
+	cxx := systemtest.NeedCxx(t)
+	systemtest.NeedThreadSanitizer(t, cxx)
 	model := stagedModel(t, 3)
-	v := VerifyOptions{RandomSeed: 1, Samples: 2}
+	v := commands.VerifyOptions{RandomSeed: 1, Samples: 2}
 	v.Path, v.Engine, v.Sanitize, v.Plan = model, engine.Emu, true, "rprogram"
-	if _, err := Verify(&driver.Job{}, v); err != nil {
+	if _, err := commands.Verify(&driver.Job{}, v); err != nil {
 		t.Error(err)
 	}
 	c := stagedBarriers[0]
 	v.Path, v.Model, v.Plan = plantStagedFault(t, cxx, model, c.old, c.new, "-O0", "-fsanitize=thread", "-g"), model, ""
-	_, err := Verify(&driver.Job{}, v)
+	_, err := commands.Verify(&driver.Job{}, v)
 	for _, want := range []string{"data race", "import_", "compute_rtask"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("without the barrier %s: the report lacks %q: %v", c.what, want, err)

@@ -1,4 +1,4 @@
-package commands
+package steps
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
@@ -37,7 +38,7 @@ func TestRunTellsOfWaitsThatNeverEnd(t *testing.T) {
 	} {
 		o := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Plan: "rprogram",
 			Emit: driver.EmitSources}
-		o.Path = filepath.Join("..", "..", "testdata", "models", c.model+".onnx")
+		o.Path = filepath.Join("..", "..", "..", "testdata", "models", c.model+".onnx")
 		if _, err := driver.Compile(&driver.Job{}, o); err != nil {
 			t.Fatal(err)
 		}
@@ -52,9 +53,9 @@ func TestRunTellsOfWaitsThatNeverEnd(t *testing.T) {
 		if _, err := cxx.BuildLibrary(t.Context(), o.Out, c.model, "-O0"); err != nil {
 			t.Fatal(err)
 		}
-		run := RunOptions{Random: true}
+		run := commands.RunOptions{Random: true}
 		run.Path = o.Out
-		_, err = Run(&driver.Job{}, run)
+		_, err = commands.Run(&driver.Job{}, run)
 		if err == nil {
 			t.Fatalf("%s: the program without signals ended", c.model)
 		}

@@ -1,4 +1,4 @@
-package commands
+package dynamic
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/eval"
 )
@@ -46,9 +47,9 @@ const otherExtentsText = `graph "branches" (%x: float32[n,8], %y: float32[m,8], 
 
 // Results of branches have the extents that the branch of the run gives them, in one launch and in waves.
 func TestBranchesOfOtherExtents(t *testing.T) {
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	t.Parallel()
-	runsAs(t, inferred(t, otherExtentsText), []string{"n=1..6", "m=1..9"}, func(ports []engine.Port, i int) engine.Tensors {
+	runsAs(t, systemtest.Inferred(t, otherExtentsText), []string{"n=1..6", "m=1..9"}, func(ports []engine.Port, i int) engine.Tensors {
 		dims := map[string]int64{"n": int64(i%6 + 1), "m": int64(i*5%9 + 1)}
 		in := randomOf(ports, dims, i)
 		in["t"] = ir.FromSlice(ir.Float32, []float32{float32(i%3 - 1)})
@@ -59,10 +60,10 @@ func TestBranchesOfOtherExtents(t *testing.T) {
 // A decoder that was merged of two runs either branch, as an input says: the one for the first tokens, which takes empty
 // caches, and the one for those behind them. The branch for the first tokens fits no mask of past tokens.
 func TestMergedBranches(t *testing.T) {
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	t.Parallel()
 	dims := []string{"batch_size=1..2", "past_sequence_length=0..20", "sequence_length=1..4"}
-	runsAs(t, "../../testdata/models/decoders/merged.onnx", dims, func(ports []engine.Port, i int) engine.Tensors {
+	runsAs(t, "../../../testdata/models/decoders/merged.onnx", dims, func(ports []engine.Port, i int) engine.Tensors {
 		cached := i%3 > 0
 		past := int64(0)
 		if cached {

@@ -1,4 +1,4 @@
-package commands
+package dynamic
 
 import (
 	"os"
@@ -8,13 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/systemtest"
 )
 
 // TestSpecial has one library for all of its parts: an encoder for ranges of extents, with special programs for three
 // combinations of them.
 func TestSpecial(t *testing.T) {
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	t.Parallel()
 	model, dir := specialLibrary(t)
 	t.Run("programs", func(t *testing.T) { specialPrograms(t, model, dir) })
@@ -45,19 +47,19 @@ func specialPrograms(t *testing.T, model, dir string) {
 		{[]string{"batch=2", "seq=4"}, all[1]}, {[]string{"batch=1", "seq=6"}, all[2]},
 		{[]string{"batch=2", "seq=6"}, all[3]}, {[]string{"batch=2", "seq=24"}, all[3]},
 	} {
-		o := RunOptions{Random: true, RandomMax: 32}
+		o := commands.RunOptions{Random: true, RandomMax: 32}
 		o.Path, o.Dims = dir, c.dims
-		r, err := Run(&driver.Job{}, o)
+		r, err := commands.Run(&driver.Job{}, o)
 		if err != nil || r.Program != c.want {
 			t.Errorf("%v: %+v, %v; want the program for %s", c.dims, r, err, c.want)
 		}
 	}
-	o := VerifyOptions{Model: model, Samples: 30, RandomSeed: 2, RandomMax: 32}
+	o := commands.VerifyOptions{Model: model, Samples: 30, RandomSeed: 2, RandomMax: 32}
 	o.Path = dir
-	if r, err := Verify(&driver.Job{}, o); err != nil || !r.OK {
+	if r, err := commands.Verify(&driver.Job{}, o); err != nil || !r.OK {
 		t.Errorf("%+v, %v", r, err)
 	}
-	i, err := InspectLibrary(&driver.Job{}, dir)
+	i, err := commands.InspectLibrary(&driver.Job{}, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

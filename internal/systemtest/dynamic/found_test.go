@@ -1,4 +1,4 @@
-package commands
+package dynamic
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/internal/tolerance"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/eval"
@@ -152,8 +153,8 @@ func TestDetector(t *testing.T) {
 // findsAsEvaluator compares the library of a graph with the evaluator, for several values of the input t.
 func findsAsEvaluator(t *testing.T, text, plan string, thresholds []float32) {
 	t.Helper()
-	needCxx(t)
-	model := inferred(t, text)
+	systemtest.NeedCxx(t)
+	model := systemtest.Inferred(t, text)
 	c := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Emit: driver.EmitLibrary}
 	c.Path, c.Plan = model, plan
 	built, err := driver.Compile(&driver.Job{}, c)

@@ -1,4 +1,4 @@
-package commands
+package decoders
 
 import (
 	"fmt"
@@ -6,16 +6,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/ir"
 )
 
 // compiledStates compiles a model whose states the library keeps, and returns its folder and its library.
 func compiledStates(t *testing.T, model string, states []string, dims ...string) (dir, library string) {
 	t.Helper()
-	needCxx(t)
+	systemtest.NeedCxx(t)
 	dir = filepath.Join(t.TempDir(), "lib")
 	c := driver.CompileOptions{Out: dir, Target: driver.TargetEmu, Emit: driver.EmitLibrary, States: states, Check: true}
 	c.Path, c.Dims = model, dims
@@ -29,9 +31,9 @@ func compiledStates(t *testing.T, model string, states []string, dims ...string)
 // follows compares samples, each of which begins with the states that the one before has left.
 func follows(t *testing.T, model, dir string, samples int) {
 	t.Helper()
-	o := VerifyOptions{Model: model, Samples: samples, RandomSeed: 1, RandomMax: 2}
+	o := commands.VerifyOptions{Model: model, Samples: samples, RandomSeed: 1, RandomMax: 2}
 	o.Path = dir
-	if r, err := Verify(&driver.Job{}, o); err != nil || !r.OK || r.Samples != samples {
+	if r, err := commands.Verify(&driver.Job{}, o); err != nil || !r.OK || r.Samples != samples {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -39,11 +41,11 @@ func follows(t *testing.T, model, dir string, samples int) {
 // A decoder keeps its caches: from run to run they grow in place, with the evaluator's results, until they are full. They
 // can be emptied, cut, saved and loaded, and what inputs say of their lengths is checked.
 func TestCachesStay(t *testing.T) {
-	model := "../../testdata/models/decoders/gpt2.onnx"
+	model := "../../../testdata/models/decoders/gpt2.onnx"
 	dir, library := compiledStates(t, model, []string{driver.NamedStates}, "batch_size=1..2", "sequence_length=1..4",
 		"past_sequence_length=0..12")
 	follows(t, model, dir, 30)
-	i, err := InspectLibrary(&driver.Job{}, dir)
+	i, err := commands.InspectLibrary(&driver.Job{}, dir)
 	want := "past_key_values.0.key float32[batch_size,2,past_sequence_length,16], which grows in place to 16 at most, " +
 		"for the next run from present.0.key"
 	if err != nil || len(i.States) != 4 || i.States[0] != want {
@@ -115,12 +117,12 @@ for bad in (b"", saved[:-1], b"x" * len(saved)):
         pass
 print("fine")
 `, filepath.Join(dir, "python"))
-	runScript(t, script)
+	systemtest.RunScript(t, script)
 }
 
 // States that do not grow are replaced by each run, also where what is computed of them is an output as well.
 func TestStatesAreReplaced(t *testing.T) {
-	model := inferred(t, `graph "recurrent" (%x: float32[2,8], %h: float32[2,8], %n: int64[1]) {
+	model := systemtest.Inferred(t, `graph "recurrent" (%x: float32[2,8], %h: float32[2,8], %n: int64[1]) {
   %w = const float32[8,8] splat(0.1)
   %one = const int64[1] {1}
   %a = MatMul(%x, %w)
@@ -146,8 +148,8 @@ func TestStatesAreReplaced(t *testing.T) {
 
 // What cannot be a state is refused with the input and the reason.
 func TestStatesThatAreRefused(t *testing.T) {
-	model := "../../testdata/models/decoders/gpt2.onnx"
-	other := inferred(t, `graph "other" (%x: float32[4], %s: float32[4]) {
+	model := "../../../testdata/models/decoders/gpt2.onnx"
+	other := systemtest.Inferred(t, `graph "other" (%x: float32[4], %s: float32[4]) {
   %y = Add(%x, %s)
   %z = Cast(%y) {to = 11}
   return %y, %z
@@ -166,7 +168,7 @@ func TestStatesThatAreRefused(t *testing.T) {
 	} {
 		o := driver.CompileOptions{Target: driver.TargetEmu, States: []string{c.state}}
 		o.Path, o.Dims = c.model, c.dims
-		r, err := Check(&driver.Job{}, o)
+		r, err := commands.Check(&driver.Job{}, o)
 		text := fmt.Sprint(err)
 		if err == nil {
 			text = fmt.Sprintf("%+v", r.Rows)
