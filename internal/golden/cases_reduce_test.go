@@ -2,6 +2,7 @@ package golden
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -50,6 +51,13 @@ func TestReduce(t *testing.T) {
 			attrs := fmt.Sprintf("select_last_index = %d", last)
 			add(op+attrs, "%x: int32[3,50,4]", "%y = "+op+"(%x) {axis = 1, "+attrs+"}")
 			add(op+attrs+" floats", "%x: float32[3,3000]", "%y = "+op+"(%x) {axis = -1, keepdims = 0, "+attrs+"}")
+			add(op+attrs+" equal ones in parts", "%x: int32[2,40960]", "%y = "+op+"(%x) {axis = 1, "+attrs+"}")
+			add(op+attrs+" halves in parts", "%x: float16[1,50257]", "%y = "+op+"(%x) {axis = -1, keepdims = 0, "+attrs+"}")
+			cases = append(cases, Case{Name: op + attrs + " nan in parts", In: "%x: float32[1,40960]",
+				Body: "%y = " + op + "(%x) {axis = 1, " + attrs + "}", Out: "%y", Set: map[string][]float64{"x": distant(nan())}},
+				Case{Name: op + attrs + " zeros in parts", In: "%x: float32[1,40960]", Body: "%z = Mul(%x, %x)\n%a = Neg(%z)\n%y = " +
+					map[string]string{"ArgMax": "ArgMax(%a)", "ArgMin": "ArgMin(%z)"}[op] + " {axis = 1, " + attrs + "}", Out: "%y",
+					Set: map[string][]float64{"x": distant(0)}})
 		}
 	}
 	cases = append(cases,
@@ -63,4 +71,11 @@ func TestReduce(t *testing.T) {
 			"%px: float32[2,64,1024], %pb: float32[2,1,1]", "%a = const int64[2] {1, 2}\n%q = Exp(%px)\n%r = ReduceMean(%q, %a)\n%z = Sub(%r, %pb)", "%z", "%x, %b"), Out: "%y"},
 	)
 	Check(t, WithLayouts(cases))
+}
+
+// distant are ones, but for x in two places that are in different parts of a row of 40960 elements.
+func distant(x float64) []float64 {
+	list := slices.Repeat([]float64{1}, 4000)
+	list[5], list[3999] = x, x
+	return list
 }

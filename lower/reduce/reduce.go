@@ -4,6 +4,7 @@ package reduce
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/axes"
@@ -169,11 +170,36 @@ var secondStage = map[string][2]string{
 	"rk::ReduceSumSquare": {"rk::ReduceSumSquare", "rk::ReduceSum"},
 }
 
+// stages are the operations of the two stages in which s may be carried out.
+func (s *reduceShape) stages() (ops [2]string, ok bool) {
+	if place, isArg := strings.CutPrefix(s.op, "rk::ReduceArg"); isArg {
+		d := behind(s.pro, s.in)
+		ops = [2]string{s.op + "Part", "rk::ReduceArgFirstPart"}
+		if strings.HasSuffix(place, "Last") {
+			ops[1] = "rk::ReduceArgLastPart"
+			if d.IsFloat() {
+				ops[1] = "rk::ReduceArgLastRealPart"
+			}
+		}
+		return ops, d.Size() <= 4 && d != ir.Bool
+	}
+	ops, ok = secondStage[s.op]
+	return ops, ok && s.out.IsFloat()
+}
+
+// behind is the type of elements of type d behind a prologue, which may be nil.
+func behind(prologue *functor.Expr, d ir.DType) ir.DType {
+	if prologue != nil {
+		return prologue.DType
+	}
+	return d
+}
+
 // addReduction adds the rOperators of a reduction: two when few outputs are reduced from so much that
 // their rTasks would leave the device idle.
 func addReduction(b *build.Builder, g *build.Group, s reduceShape) error {
-	stages, ok := secondStage[s.op]
-	if parts := s.parts(); ok && parts > 1 && s.out.IsFloat() {
+	stages, ok := s.stages()
+	if parts := s.parts(); ok && parts > 1 {
 		var err error
 		if s, err = firstStage(b, g, s, stages, parts); err != nil {
 			return err
@@ -211,8 +237,8 @@ func (s *reduceShape) parts() int64 {
 func firstStage(b *build.Builder, g *build.Group, s reduceShape, ops [2]string, parts int64) (reduceShape, error) {
 	first := s
 	first.op = ops[0]
-	if first.out = ir.Float32; s.out == ir.Float64 {
-		first.out = ir.Float64
+	if first.out = ir.Float32; s.out.Size() == 8 {
+		first.out = s.out // float64, or the place and the rank of an element
 	}
 	n, step := s.reduced.Shape[0], s.reduced.Strides[0]
 	flat, ok := flat(s.kept)
@@ -234,6 +260,9 @@ func firstStage(b *build.Builder, g *build.Group, s reduceShape, ops [2]string, 
 	b.Add(g.Kind()+" (parts)", candidates...)
 
 	s.op, s.src, s.pro, s.in = ops[1], temp, nil, first.out
+	if first.out == ir.Int64 {
+		s.whole = first.reduced.Count()
+	}
 	s.kept, _ = temp.Slice(1, 0, 1).Reshape(s.kept.Shape)
 	s.reduced = roperator.View{Buf: temp.Buf, Shape: []int64{parts}, Strides: []int64{1}}
 	return s, nil

@@ -152,6 +152,48 @@ struct ReduceArg {
   static RK_ANY int64_t result(State s, int64_t) { return s.at; }
 };
 
+// The same of a part of what is reduced, as a number of 64 bits whose upper half is greater the sooner the element is
+// taken; the lower half is its place in the part. In has at most 32 bits.
+template <class In, bool LARGEST, bool LAST>
+struct ReduceArgPart : ReduceArg<In, LARGEST, LAST> {
+  using State = typename ReduceArg<In, LARGEST, LAST>::State;
+  static_assert(sizeof(In) <= 4);
+  static RK_ANY uint32_t rank(Calc<In> x) {
+    if constexpr (is_float<In>) {
+      if (!(x == x)) return 0xffffffffu;
+      if (x == Calc<In>(0)) x = Calc<In>(0);  // -0 is no less than 0
+      const uint32_t bits = rk::bit_cast<uint32_t>(float(x));
+      const uint32_t up = bits >> 31 ? ~bits : bits | 0x80000000u;
+      return LARGEST ? up : ~up;
+    } else {
+      const uint32_t up = uint32_t(x) ^ (std::is_signed_v<In> ? 0x80000000u : 0u);
+      return LARGEST ? up : ~up;
+    }
+  }
+  static RK_ANY int64_t result(State s, int64_t) { return int64_t(uint64_t(rank(s.value)) << 32 | uint32_t(s.at)); }
+};
+
+// The place of the element that is taken among those of all parts, each of which has `whole` elements. With NANS those
+// of the highest rank are not numbers, of which the first one is taken.
+template <bool LAST, bool NANS>
+struct ReduceArgParts {
+  struct State {
+    uint64_t best;
+    int part;  // -1: nothing yet
+  };
+  static RK_ANY State none() { return {0, -1}; }
+  static RK_ANY State of(int64_t x, int part) { return {uint64_t(x), part}; }
+  static RK_ANY State merge(State a, State b) {
+    if (a.part < 0) return b;
+    if (b.part < 0) return a;
+    const uint32_t rank_a = uint32_t(a.best >> 32), rank_b = uint32_t(b.best >> 32);
+    if (rank_a != rank_b) return rank_a > rank_b ? a : b;
+    const bool last = LAST && !(NANS && rank_a == 0xffffffffu);
+    return (a.part < b.part) != last ? a : b;
+  }
+  static RK_ANY int64_t result(State s, int64_t whole) { return s.part * whole + int64_t(uint32_t(s.best)); }
+};
+
 template <class In, class Out>
 using ReduceArgMax = ReduceArg<In, true, false>;
 template <class In, class Out>
@@ -160,5 +202,21 @@ template <class In, class Out>
 using ReduceArgMin = ReduceArg<In, false, false>;
 template <class In, class Out>
 using ReduceArgMinLast = ReduceArg<In, false, true>;
+
+template <class In, class Out>
+using ReduceArgMaxPart = ReduceArgPart<In, true, false>;
+template <class In, class Out>
+using ReduceArgMaxLastPart = ReduceArgPart<In, true, true>;
+template <class In, class Out>
+using ReduceArgMinPart = ReduceArgPart<In, false, false>;
+template <class In, class Out>
+using ReduceArgMinLastPart = ReduceArgPart<In, false, true>;
+
+template <class In, class Out>
+using ReduceArgFirstPart = ReduceArgParts<false, false>;
+template <class In, class Out>
+using ReduceArgLastPart = ReduceArgParts<true, false>;
+template <class In, class Out>
+using ReduceArgLastRealPart = ReduceArgParts<true, true>;
 
 }  // namespace rk
