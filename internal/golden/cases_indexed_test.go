@@ -128,7 +128,7 @@ func TestLines(t *testing.T) {
 		shape   string
 		axis, k int
 	}{{"10", 0, 3}, {"3,70", 1, 70}, {"40,5", 0, 7}, {"2,5000", 1, 40}, {"1,3000", 1, 1500}, {"1,3000", -1, 2100},
-		{"2,3,4", 1, 0}, {"9,64", 1, 1}} {
+		{"2,3,4", 1, 0}, {"9,64", 1, 1}, {"20,512", 1, 4}, {"3,4000", 1, 8}, {"300,7", 0, 2}} {
 		for largest := range 2 {
 			body := fmt.Sprintf("%%k = const int64[1] {%d}\n%%y, %%i = TopK(%%x, %%k) {axis = %d, largest = %d}", c.k,
 				c.axis, largest)

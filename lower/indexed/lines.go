@@ -105,7 +105,11 @@ func TopK(b *build.Builder, g *build.Group) error {
 	}
 	inst := topKInstance(b, in.DType(), cube[1], k)
 	var candidates []*roperator.Candidate
-	for _, lines := range []int64{1, 4} {
+	each := []int64{1, 4}
+	if inst.Kernel.Name == topKFew {
+		each = []int64{1, 8} // a warp has a line
+	}
+	for _, lines := range each {
 		t := build.NewTiling(build.LineDims(cube, 1), lines)
 		if len(candidates) > 0 && t.Tasks == candidates[0].Tasks {
 			break
@@ -140,17 +144,34 @@ func topKCandidate(node *ir.Node, inst *rkernels.Instance, src roperator.View, d
 	}
 	elements := float64(t.Largest() * n)
 	steps := float64(bits.Len64(uint64(n)))
+	flops := elements * 10 * steps * steps
+	if inst.Kernel.Name == topKFew {
+		flops = elements * 10 * float64(k)
+	}
 	c.Work = roperator.Work{
-		Flops:      elements * 10 * steps * steps,
+		Flops:      flops,
 		WriteBytes: float64(t.Largest()*k) * float64(8+src.DType().Size()),
 	}
 	c.Work.AddRead(src, elements*float64(src.DType().Size()))
 	return c
 }
 
+const (
+	topKFew = "topk_few"
+	// mostFew is how many elements of a line topk_few finds at most, and mostFewElements how many a line has.
+	mostFew, mostFewElements = 8, 4096
+)
+
 // topKInstance keeps in shared memory at least k elements, and all n where that takes no more than 4096
 // slots.
 func topKInstance(b *build.Builder, d ir.DType, n, k int64) *rkernels.Instance {
+	if k <= mostFew && n <= mostFewElements {
+		few := int64(1)
+		for few < k {
+			few *= 2
+		}
+		return b.Instance(topKFew, few, d)
+	}
 	if k > 2048 {
 		return b.Instance("topk_rank", d)
 	}
