@@ -70,11 +70,23 @@ func dispatches(plan *vdevice.Plan, segment int, rows [][]vdevice.Step) []dispat
 
 // begins reports that the first launch of a segment is that of an inference, and may start while what the caller put on
 // the stream before is still running, such as the inference before: until it has waited for all launches before, it reads
-// tables and weights alone, which nobody changes. An rProgram needs the whole device, so there is none at either end.
+// tables and weights alone, which nobody changes. An rProgram needs the whole device, so there is none at either end. The
+// launches behind it may start together with it; so it does not start early where one of them reads states before it has
+// waited.
 func begins(plan *vdevice.Plan, segment int) bool {
 	first, last := plan.Segments[0], plan.Segments[len(plan.Segments)-1]
-	return segment == 0 && !first.Serial && first.Kind != vdevice.RProgram && last.Kind != vdevice.RProgram &&
+	return segment == 0 && !earlyStates(plan) && !first.Serial && first.Kind != vdevice.RProgram && last.Kind != vdevice.RProgram &&
 		plan.Segments[plan.TurnBefore(segment)].Kind != vdevice.RProgram
+}
+
+// earlyStates reports whether an rTask of the plan reads states before the launches before it have ended.
+func earlyStates(plan *vdevice.Plan) bool {
+	for id, pick := range plan.Pick {
+		if pick >= 0 && plan.Graph.Ops[id].Candidates[pick].EarlyStates {
+			return true
+		}
+	}
+	return false
 }
 
 // waves lists one launch a wave.

@@ -223,6 +223,17 @@ func TestOverlap(t *testing.T) {
 				d[0].overlap)
 		}
 	}
+	early := *s.plan
+	early.Segments = []vdevice.Segment{waves}
+	early.Graph = &roperator.Graph{Ops: slices.Clone(s.plan.Graph.Ops)}
+	op := *early.Graph.Ops[1]
+	op.Candidates = slices.Clone(op.Candidates)
+	c := *op.Candidates[early.Pick[1]]
+	c.EarlyStates = true
+	op.Candidates[early.Pick[1]], early.Graph.Ops[1] = &c, &op
+	if d := dispatches(&early, 0, usedVEUs(waves.Program)); d[0].overlap || !d[1].overlap {
+		t.Error("a launch that reads states early may begin before the run that leaves them has ended")
+	}
 }
 
 // The sources and plan.json say what the segments are.

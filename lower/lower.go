@@ -16,6 +16,7 @@ import (
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/axes"
+	"github.com/rammerc/rammerc/lower/attention"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/conv"
 	"github.com/rammerc/rammerc/lower/elementwise"
@@ -32,7 +33,7 @@ import (
 // are made in the precision that p gives to their nodes. Nodes that cannot be lowered are reported all at once.
 func lowerGraph(g *ir.Graph, x *axes.Axes, states []State, t target.Target, kernels *rkernels.Catalogue,
 	p precision.Choice) (*roperator.Graph, error) {
-	b := build.New(g, t, kernels, p)
+	b := build.New(g, t, kernels, p, lowerNode)
 	if x != nil {
 		b.SetAxes(x)
 	}
@@ -57,8 +58,9 @@ func lowerGraph(g *ir.Graph, x *axes.Axes, states []State, t target.Target, kern
 	gemm.Announce(b, g)
 	of := conditions(g)
 	b.SetConditions(of)
+	attention.Announce(b, g)
 	for _, n := range inOrder(g.Nodes, of) {
-		if !b.Paired(n) {
+		if !b.Paired(n) && !b.Waits(n) {
 			lowerNode(b, n)
 		}
 	}

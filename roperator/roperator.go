@@ -141,6 +141,9 @@ type Candidate struct {
 	// StreamShared says that many rTasks take the same block at the same time. L2 gives them more bytes together than it
 	// gives to rTasks that each take a block of their own.
 	StreamShared bool
+	// EarlyStates says that rTasks read states before what the launches before them have made. So these must not begin
+	// before the run that has left the states has ended.
+	EarlyStates bool
 	// Live are the members of Args that are extents which only a run knows. Args has the largest ones.
 	Live []LiveArg
 	// Counts are the extents that the device has found of axes of what the candidate writes, and of those in Live. Reads

@@ -58,11 +58,29 @@ func partsCase(heads, keys, depth, n int, attrs string) Case {
 			numbersText(k*n, 3), attrs, k, k)}
 }
 
+// halfPartsCase is a row of attention that would be stored in 16 bits, which is what its product multiplies.
+func halfPartsCase() Case {
+	const k, n = 64, 20
+	rng := rand.New(rand.NewPCG(3, 3))
+	weights := make([]string, k*n)
+	for i := range weights { // from 0.25 to 1, or from -1 to -0.25
+		weights[i] = fmt.Sprint(0x3400 | rng.IntN(1<<11) | rng.IntN(2)<<15)
+	}
+	attention := fused("Attention", "%pq: float32[1,2,1,32], %pk: float32[1,2,1000,32], %pv: float32[1,2,1000,32]",
+		"%b = rammer.Attention(%pq, %pk, %pv) {scale = 0.2}\n%z = Cast(%b) {to = 10}", "%z", "%q, %k, %v")
+	return Case{Name: "parts of a row in 16 bits", Out: "%y",
+		In: "%q: float32[1,2,1,32], %k: float32[1,2,1000,32], %v: float32[1,2,1000,32]",
+		Body: fmt.Sprintf("%%w = const float16[%d,%d] {%s}\n", k, n, strings.Join(weights, ", ")) +
+			strings.Replace(attention, "%y", "%a", 1) +
+			"\n%row = rammer.View(%a) {offset = 0, shape = [1, 64], strides = [64, 1]}\n%y = MatMul(%row, %w)"}
+}
+
 // TestParts joins the parts that attention leaves in the product that takes them.
 func TestParts(t *testing.T) {
 	Check(t, []Case{
 		partsCase(2, 1000, 32, 20, "scale = 0.2"),
 		partsCase(3, 700, 64, 9, "scale = 0.1, behind = 400"),
 		partsCase(1, 900, 128, 17, "scale = 0.1, nan_to_zero = 1, behind = -1"),
+		halfPartsCase(),
 	})
 }

@@ -166,6 +166,16 @@ func (x *Axes) Used(g *ir.Graph) *Axes {
 	return x.Within(ranges, of)
 }
 
+// Behind is the axis of what a WriteRows leaves live: as many elements as its number says, and so many more. ok is false
+// if no range has that extent.
+func (x *Axes) Behind(n *ir.Node, rows int64) (a Axis, ok bool) {
+	d, err := ir.ParseDim(n.Attr("of").S)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return x.axisOf(d.Add(ir.D(rows)))
+}
+
 // Number is the axis that is as long as the number of n says, which is an Extent or a WriteRows.
 func (x *Axes) Number(n *ir.Node) Axis {
 	d, err := ir.ParseDim(n.Attr("of").S)

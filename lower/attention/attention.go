@@ -46,12 +46,20 @@ func Attention(b *build.Builder, g *build.Group) error {
 		b.Out(g.Outputs[0])
 		return nil
 	}
-	a, err := readAttention(b, g)
-	if err != nil {
-		return err
+	a := readApart(b, g)
+	if a == nil {
+		b.LowerPostponed(g)
+		var err error
+		if a, err = readAttention(b, g); err != nil {
+			return err
+		}
+		a.few = a.few && !a.multiply(b)
 	}
-	a.few = a.few && !a.multiply(b)
 	a.lower(b, g, shape, d)
+	if apart := b.Postponed(g.Node); len(apart) > 2 {
+		b.Postpone(g.Node, apart[:2]...) // a list has taken the place of the others
+	}
+	b.LowerPostponed(g)
 	return nil
 }
 

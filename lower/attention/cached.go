@@ -18,6 +18,8 @@ import (
 type appended struct {
 	k, v, cos, sin roperator.View // [b0][b1][b2][row][col]
 	past           int64          // keys before them
+	states         bool           // those are in states, and are there before a run begins
+	by             *batchList     // says of which batch entries keys are; nil if they are of their own
 }
 
 // Cached lowers a Fused node with the anchor CachedAttention.
@@ -183,28 +185,39 @@ func (p *appended) form() int64 {
 	switch {
 	case p == nil:
 		return 0
+	case p.by != nil:
+		return 3
 	case p.cos.Buf == nil:
 		return 1
 	}
 	return 2
 }
 
-// early is 1 if the keys and values in front of appended ones are inputs of the model, which are there before the
-// queries are: the parameter Early of attention_few.
+// early is the parameter Early of attention_few: 1 if the keys and values in front of appended ones are inputs of the
+// model, 2 if they are states. They are there before the queries are.
 func (a *attention) early() int64 {
-	if a.appended != nil && a.k.Buf.Kind == roperator.Input && a.v.Buf.Kind == roperator.Input {
+	switch {
+	case a.appended == nil || a.appended.by != nil:
+		return 0
+	case a.appended.states:
+		return 2
+	case a.k.Buf.Kind == roperator.Input && a.v.Buf.Kind == roperator.Input:
 		return 1
 	}
 	return 0
 }
 
-// args are the appended keys and values as an argument of attention_few.
-func (p *appended) args() rkernels.Struct {
+// args are the appended keys and values as an argument of attention_few; k and v are those in front of them.
+func (p *appended) args(k, v roperator.View) rkernels.Struct {
 	if p == nil {
 		return rkernels.Struct{}
 	}
 	out := rkernels.Struct{
-		arg.Int("past", p.past), {Name: "k", Value: arg.HeadMatrix(p.k)}, {Name: "v", Value: arg.HeadMatrix(p.v)},
+		arg.Int("count", p.k.Shape[3]), {Name: "k", Value: arg.HeadMatrix(p.by.of(p.k))},
+		{Name: "v", Value: arg.HeadMatrix(p.by.of(p.v))},
+	}
+	if p.by != nil {
+		return append(out, p.by.args(k, v, p.k, p.v)...)
 	}
 	if p.cos.Buf != nil {
 		out = append(out, rkernels.Field{Name: "cos", Value: arg.HeadMatrix(p.cos)},
@@ -213,13 +226,18 @@ func (p *appended) args() rkernels.Struct {
 	return out
 }
 
-// reads are what the rTasks of r read of old keys and values, k and v, and of the appended ones.
+// reads are what the rTasks of r read of old keys and values, k and v, and of the appended ones. Behind states these are
+// read by the rTask that has their places in a run.
 func (p *appended) reads(r *headRows, k, v roperator.View) []roperator.Access {
 	rows := func(first, count, cols int64) func(task int, lo, hi []int64) {
 		all := r.box(false, cols)
 		return func(task int, lo, hi []int64) {
 			all(task, lo, hi)
 			lo[3], hi[3] = max(lo[3]-first, 0), min(hi[3]-first, count)
+			if first > 0 && p.states {
+				lo[3], hi[3] = 0, count
+			}
+			p.by.whole(lo, hi)
 		}
 	}
 	depth, cols, count := k.Shape[4], v.Shape[4], p.k.Shape[3]
@@ -227,6 +245,9 @@ func (p *appended) reads(r *headRows, k, v roperator.View) []roperator.Access {
 	out = roperator.AppendRead(out, v, rows(0, p.past, cols))
 	out = roperator.AppendRead(out, p.k, rows(p.past, count, depth))
 	out = roperator.AppendRead(out, p.v, rows(p.past, count, cols))
+	if p.by != nil {
+		out = roperator.AppendRead(out, p.by.list, r.box(false, 1))
+	}
 	for _, f := range []roperator.View{p.cos, p.sin} {
 		if f.Buf != nil {
 			out = roperator.AppendRead(out, f, func(task int, lo, hi []int64) {

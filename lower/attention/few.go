@@ -24,19 +24,6 @@ const (
 	joinLatencies = 0.5
 )
 
-// onlyConverts reports whether e does nothing to float elements but convert them, to float32 in the end.
-func onlyConverts(e *functor.Expr) bool {
-	if e == nil {
-		return true
-	}
-	for ; !e.IsLeaf(); e = e.In[0] {
-		if e.Op != "Cast" || functor.RealType(e.DType) != ir.Float32 {
-			return false
-		}
-	}
-	return true
-}
-
 // areFew reports whether attention_few takes the inputs of a group as they stand in memory: few queries, K and V of one
 // element type, and rows that are read in whole loads. Nothing but conversions may be done to elements before.
 func areFew(b *build.Builder, g *build.Group) bool {
@@ -46,7 +33,7 @@ func areFew(b *build.Builder, g *build.Group) bool {
 	}
 	for i, run := range []int64{4, contraction.PerLoad(kv), contraction.PerLoad(kv)} {
 		v := g.Inputs[i]
-		if functor.RealType(v.DType) != ir.Float32 || !onlyConverts(g.Prologue[i]) || !inLoads(b.In(v), run) {
+		if functor.RealType(v.DType) != ir.Float32 || !functor.OnlyConverts(g.Prologue[i]) || !inLoads(b.In(v), run) {
 			return false
 		}
 	}
@@ -149,7 +136,7 @@ func (a *attention) fewCandidate(b *build.Builder, splits int64, t *tails.Tail) 
 		pro[i], args = tails.Prologue(v.DType(), a.converted[i])
 		c.args = append(c.args, rkernels.Field{Name: [...]string{"pro_q", "pro_k", "pro_v"}[i], Value: args})
 	}
-	c.args = append(c.args, rkernels.Field{Name: "appended", Value: a.appended.args()})
+	c.args = append(c.args, rkernels.Field{Name: "appended", Value: a.appended.args(a.k, a.v)})
 	rows := int64(1)
 	for rows < c.rows.largest() {
 		rows *= 2
@@ -170,7 +157,8 @@ func (a *attention) fewCandidate(b *build.Builder, splits int64, t *tails.Tail) 
 		Inst: b.Instance("attention_few", a.q.DType(), a.k.DType(), rows, a.size(), c.masked, c.part, a.appended.form(),
 			a.early(), t.Functor, pro[0], pro[1], pro[2]),
 		Tasks: int(c.rows.tasks()), Args: c.args, Live: a.live, Reads: c.reads,
-		Writes: []roperator.Access{{View: t.Out, Box: c.outBox}}, Work: w,
+		EarlyStates: a.early() == 2,
+		Writes:      []roperator.Access{{View: t.Out, Box: c.outBox}}, Work: w,
 	}
 }
 
@@ -181,6 +169,14 @@ type splitAttention struct {
 	args         []rkernels.Field
 	reads        []roperator.Access
 	outBox       func(task int, lo, hi []int64)
+}
+
+// entry is v as the kernels address it: where a list says which batch entry they take, the first one.
+func (a *attention) entry(v roperator.View) roperator.View {
+	if a.appended == nil {
+		return v
+	}
+	return a.appended.by.of(v)
 }
 
 // split is a with tiles of rows and so many splits of the keys. With more than one, results are sums in t.Out.
@@ -207,8 +203,8 @@ func (a *attention) split(r *headRows, splits int64, t *tails.Tail) *splitAttent
 		c.reads = append(c.reads, t.Reads(c.outBox)...)
 	}
 	c.args = []rkernels.Field{
-		{Name: "q", Value: arg.HeadMatrix(a.q)}, {Name: "k", Value: arg.HeadMatrix(a.k)},
-		{Name: "v", Value: arg.HeadMatrix(a.v)}, {Name: "mask", Value: arg.HeadMatrix(mask)},
+		{Name: "q", Value: arg.HeadMatrix(a.q)}, {Name: "k", Value: arg.HeadMatrix(a.entry(a.k))},
+		{Name: "v", Value: arg.HeadMatrix(a.entry(a.v))}, {Name: "mask", Value: arg.HeadMatrix(mask)},
 		{Name: "out", Value: arg.Operand3(t.Out)}, {Name: "rows", Value: r.args()},
 		arg.Div("joined", joined), arg.Int("batch", ir.Count(r.batch)), arg.Int("keys", a.keys),
 		arg.Int("split_keys", r.splitKeys()), arg.Int("depth", a.depth), arg.Int("columns", a.cols),

@@ -37,6 +37,10 @@ type Builder struct {
 	seconds  map[*ir.Node]*Group    // of products, those that are carried out with them
 	paired   map[*ir.Node]bool      // those that are carried out with others
 
+	postponed map[*ir.Node][]*ir.Node // by the nodes behind which they are lowered
+	waiting   map[*ir.Node]bool       // those that are postponed
+	lowerNode func(b *Builder, n *ir.Node)
+
 	target    target.Target
 	kernels   *rkernels.Catalogue
 	open      map[*ir.Value]bool // values whose extents have been reported
@@ -51,7 +55,9 @@ type Builder struct {
 }
 
 // New starts to lower g for a target, with the kernels of a catalogue and the precisions that p gives to nodes.
-func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.Choice) *Builder {
+// lowerNode lowers a node by itself.
+func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.Choice,
+	lowerNode func(b *Builder, n *ir.Node)) *Builder {
 	if t.VEUs < 1 {
 		panic("BUG: lowering for no device")
 	}
@@ -62,7 +68,8 @@ func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.
 		largest: map[int]float32{},
 		names:   map[string]int{}, shares: shares(g),
 		squeezes: map[*ir.Value]*Squeeze{}, parts: map[*ir.Value]*Parts{}, seconds: map[*ir.Node]*Group{},
-		paired: map[*ir.Node]bool{}, target: t, kernels: kernels, precision: p, open: map[*ir.Value]bool{},
+		paired: map[*ir.Node]bool{}, postponed: map[*ir.Node][]*ir.Node{}, waiting: map[*ir.Node]bool{},
+		lowerNode: lowerNode, target: t, kernels: kernels, precision: p, open: map[*ir.Value]bool{},
 		counts: map[int]roperator.View{},
 	}
 }

@@ -17,6 +17,9 @@ type Condition struct {
 // a node's rOperators end at once.
 func (b *Builder) SetConditions(of map[*ir.Node][]Condition) { b.conditions = of }
 
+// Always reports whether n is carried out once in each run.
+func (b *Builder) Always(n *ir.Node) bool { return len(b.conditions[n]) == 0 && b.loops.of[n] == 0 }
+
 // readConditions lets a candidate of the current group read the conditions under which it is needed.
 func (b *Builder) readConditions(c *roperator.Candidate) {
 	for _, x := range b.conditions[b.group.Node] {

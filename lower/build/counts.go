@@ -28,6 +28,15 @@ func (b *Builder) Number(n *ir.Node) axes.Axis {
 	return b.axes.Number(n)
 }
 
+// Leaves reports whether the live elements of an axis are those that a WriteRows leaves, if it writes so many rows.
+func (b *Builder) Leaves(n *ir.Node, rows int64, axis axes.Axis) bool {
+	if b.axes == nil {
+		return axis.Equal(axes.StaticAxis(n.Int("extent", 0) + rows))
+	}
+	a, ok := b.axes.Behind(n, rows)
+	return ok && a.Equal(axis)
+}
+
 // CountAt is where the count of a counted operator has to be; symbol is that of the count. v is the value of the graph
 // that the count is, nil if no operator computes with it. If an output of the program has an axis with that extent, the
 // caller must be told, so the count is written to an output of its own. Where v has another place already, the count must

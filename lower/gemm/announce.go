@@ -98,7 +98,8 @@ func sameProduct(g, h *build.Group) bool {
 	return true
 }
 
-// announceParts asks for the parts of attention whose only row is the only row of g's input.
+// announceParts asks for the parts of attention whose only row is the only row of g's input. They are float32, also where
+// the row itself would be stored in 16 bits.
 func announceParts(b *build.Builder, uses map[*ir.Value][]ir.Use, g *build.Group) {
 	x := g.Inputs[0]
 	if _, normalised := g.Anchor.Attrs["rms_epsilon"]; normalised || b.Second(g) != nil {
@@ -113,7 +114,8 @@ func announceParts(b *build.Builder, uses map[*ir.Value][]ir.Use, g *build.Group
 		}
 		v = from
 	}
-	if v.Def == nil || len(uses[v]) != 1 || uses[v][0].Node == nil || v.DType != ir.Float32 || b.HasHome(v) {
+	if v.Def == nil || len(uses[v]) != 1 || uses[v][0].Node == nil || b.HasHome(v) ||
+		v.DType != ir.Float32 && !functor.OnlyConverts(g.Prologue[0]) {
 		return
 	}
 	shape, dims := b.Extents(x, build.ForTiles), b.Extents(v, build.ForTiles)
@@ -121,8 +123,8 @@ func announceParts(b *build.Builder, uses map[*ir.Value][]ir.Use, g *build.Group
 	if err != nil || ir.Count(shape) != shape[len(shape)-1] || len(dims) < 2 || dims[len(dims)-1]%joinedRun != 0 {
 		return
 	}
-	if from.Compound == "CachedAttention" ||
-		from.Anchor != nil && from.Anchor.IsInternal("Attention") && from.Epilogue == nil {
+	cached := from.Compound == "CachedAttention" && v.DType == ir.Float32
+	if cached || from.Anchor != nil && from.Anchor.IsInternal("Attention") && functor.OnlyConverts(from.Epilogue) {
 		b.WantParts(v, x)
 	}
 }

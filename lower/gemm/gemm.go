@@ -55,7 +55,9 @@ func MatMul(b *build.Builder, g *build.Group) error {
 		p.Second = f.Y.Broadcast(append(append([]int64{}, batch...), p.K, p.N))
 		p.Tail.Pair = &tails.Pair{Value: second.Outputs[0], Epilogue: second.Epilogue}
 	}
-	p.Parts = partsOf(b, g)
+	if p.Parts = partsOf(b, g); p.Parts != nil && p.A.DType() != ir.Float32 {
+		p.A.Buf, p.Prologue = p.Parts.View.Buf, nil
+	}
 	return LowerProduct(b, g, p)
 }
 

@@ -11,13 +11,15 @@
 //   keys                      0, 32, 64 …    1, 33 …  2, 34 …  3, 35 …
 //
 // The keys and values of new tokens may lie apart from those of the tokens before (Appended): then the cache of a
-// decoder is read where its caller left it. With a rotary embedding, row x of the queries and of the new keys becomes
+// decoder is read where its caller left it, or, where the program keeps it, as the run before has left it. With a
+// rotary embedding, row x of the queries and of the new keys becomes
 // x·cos + (-x_high, x_low)·sin when it is loaded; each lane loads the element of the other half as well.
 #pragma once
 
 #include <cmath>
 
 #include "attention/appended.cuh"
+#include "indexed/index.cuh"
 
 namespace rk {
 
@@ -28,12 +30,15 @@ template <>
 struct BeginsEarly<1> {
   static constexpr bool kEarly = true;
 };
+template <>
+struct BeginsEarly<2> : BeginsEarly<1> {};
 
 // Q is the element type of the queries, T that of K and V. A tile has up to R rows. DM is the head size rounded up to
 // 32, 64, 128 or 256. Without Masked there is no mask. With Part the rTask leaves its sums for attention_sum. If
-// Appended is not 0, the last keys and values lie apart; if it is 2, they and the queries are embedded, and Q is T. If
-// Early is 1, the others are inputs of the model, and are asked for before the rTask's inputs have come. The prologues
-// ProQ, ProK and ProV only convert: a zero stays one.
+// Appended is not 0, the last keys and values lie apart; if it is 2, they and the queries are embedded, and Q is T; if
+// it is 3, a list says for each key from which batch entry it and its value are taken. If Early is 1, the others are
+// inputs of the model, and are asked for before the rTask's inputs have come; if it is 2, they are states, which the
+// program has kept since the run before. The prologues ProQ, ProK and ProV only convert: a zero stays one.
 template <class Q, class T, int R, int DM, int Masked, int Part, int Appended, int Early, class Epi, class ProQ,
           class ProK, class ProV>
 struct AttentionFew : BeginsEarly<Early> {
@@ -76,43 +81,69 @@ struct AttentionFew : BeginsEarly<Early> {
   // What a lane reads of some rows of a matrix.
   using Line = Pack<T, kPer>[kAtOnce][kLoads];
 
+  // The batch entries of a team's keys of a turn, where a list says them.
+  struct Entries {
+    int at[kAtOnce];
+
+    RT_DEVICE Entries(const rt::Task& t, const Args& a, const HeadTile& tile, int key, int end) {
+      if constexpr (Appended == 3) {
+        const HeadMatrix& m = a.appended.list;
+        const int64_t* list = m.template head<int64_t>(t, tile.b0, tile.b1, tile.b2);
+        RT_UNROLL
+        for (int u = 0; u < kAtOnce; ++u) {
+          const int i = key + u * kTeams;
+          at[u] = i < end ? place_of(*ahead(list, i, static_cast<int>(m.row)), a.appended.entries) : 0;
+        }
+      }
+    }
+  };
+
   // K or V of a tile: the rows in front, and those that are appended.
   struct Rows {
     const T *from, *behind;
-    int row, row_behind;  // element strides
-    int past;             // rows in front
+    int row, row_behind;    // element strides
+    int past;               // rows in front
+    int step, step_behind;  // element strides of listed batch entries
 
     RT_DEVICE Rows(const rt::Task& t, const Args& a, const HeadMatrix& m, const HeadTile& tile)
         : from(m.template head<T>(t, tile.b0, tile.b1, tile.b2)), behind(from), row(static_cast<int>(m.row)) {
       if constexpr (Appended != 0) {
         const HeadMatrix& other = &m == &a.k ? a.appended.k : a.appended.v;
         behind = other.template head<T>(t, tile.b0, tile.b1, tile.b2);
-        row_behind = static_cast<int>(other.row), past = a.appended.past;
+        row_behind = static_cast<int>(other.row), past = a.keys - a.appended.count;
+        if constexpr (Appended == 3) {
+          step = &m == &a.k ? a.appended.k_step : a.appended.v_step;
+          step_behind = &m == &a.k ? a.appended.new_k_step : a.appended.new_v_step;
+        }
       }
     }
     // The lane's columns of those of rows key, key + kTeams … that are in front; zeros for others.
-    RT_DEVICE void load(int key, int end, int columns, int lane, Line& line) const {
+    RT_DEVICE void load(const Entries& entries, int key, int end, int columns, int lane, Line& line) const {
       RT_UNROLL
       for (int u = 0; u < kAtOnce; ++u) {
         const int i = key + u * kTeams;
+        const T* first = from;
+        if constexpr (Appended == 3) first = ahead(first, entries.at[u], step);
         RT_UNROLL
         for (int c = 0; c < kLoads; ++c) {
           const int col = column(lane, c * kPer);
           line[u][c] = Pack<T, kPer>{};
-          if (i < (Appended != 0 ? least(end, past) : end) && col < columns) take(from, i, row, col, line[u][c]);
+          if (i < (Appended != 0 ? least(end, past) : end) && col < columns) take(first, i, row, col, line[u][c]);
         }
       }
     }
     // And of those that are appended.
-    RT_DEVICE void load_behind(int key, int end, int columns, int lane, Line& line) const {
+    RT_DEVICE void load_behind(const Entries& entries, int key, int end, int columns, int lane, Line& line) const {
       if (key + (kAtOnce - 1) * kTeams < past) return;
       RT_UNROLL
       for (int u = 0; u < kAtOnce; ++u) {
         const int i = key + u * kTeams;
+        const T* first = behind;
+        if constexpr (Appended == 3) first = ahead(first, entries.at[u], step_behind);
         RT_UNROLL
         for (int c = 0; c < kLoads; ++c) {
           const int col = column(lane, c * kPer);
-          if (i >= past && i < end && col < columns) take(behind, i - past, row_behind, col, line[u][c]);
+          if (i >= past && i < end && col < columns) take(first, i - past, row_behind, col, line[u][c]);
         }
       }
     }
@@ -138,14 +169,20 @@ struct AttentionFew : BeginsEarly<Early> {
     const int turn = kTeams * kAtOnce, turns = ceil_div(end - first, turn);
     int key = first + t.tid / kTeam;
     Line line_k, line_v;
-    if constexpr (Early != 0) t.wait_for_model();
-    k.load(key, end, a.depth, lane, line_k);
-    v.load(key, end, a.columns, lane, line_v);
-    if constexpr (Early != 0) t.wait_for_inputs();
-    if constexpr (Appended != 0) {
-      k.load_behind(key, end, a.depth, lane, line_k);
-      v.load_behind(key, end, a.columns, lane, line_v);
-    }
+    if constexpr (Early == 1) t.wait_for_model();
+    const auto load = [&](bool first) {
+      const Entries entries(t, a, tile, key, end);
+      k.load(entries, key, end, a.depth, lane, line_k);
+      v.load(entries, key, end, a.columns, lane, line_v);
+      if constexpr (Early != 0) {
+        if (first) t.wait_for_inputs();
+      }
+      if constexpr (Appended != 0) {
+        k.load_behind(entries, key, end, a.depth, lane, line_k);
+        v.load_behind(entries, key, end, a.columns, lane, line_v);
+      }
+    };
+    load(true);
     float q[R][kOwn];
     load_queries(t, a, tile, lane, q);
     State s;
@@ -159,12 +196,7 @@ struct AttentionFew : BeginsEarly<Early> {
     for (int i = 0; i < turns; ++i) {
       if (i > 0) {
         key += turn;
-        k.load(key, end, a.depth, lane, line_k);
-        v.load(key, end, a.columns, lane, line_v);
-        if constexpr (Appended != 0) {
-          k.load_behind(key, end, a.depth, lane, line_k);
-          v.load_behind(key, end, a.columns, lane, line_v);
-        }
+        load(false);
       }
       if constexpr (Appended == 2) embed_new(t, a, tile, key, end, lane, line_k);
       float x[R][kAtOnce];
@@ -234,16 +266,17 @@ struct AttentionFew : BeginsEarly<Early> {
   // Embeds those of a team's keys of this turn that are new.
   static RT_DEVICE void embed_new(const rt::Task& t, const Args& a, const HeadTile& tile, int key, int end, int lane,
                                   Line& line) {
-    if (key + (kAtOnce - 1) * kTeams < a.appended.past) return;
+    const int past = a.keys - a.appended.count;
+    if (key + (kAtOnce - 1) * kTeams < past) return;
     const HeadMatrix& m = a.appended.k;
     const T* k = m.template head<T>(t, tile.b0, tile.b1, tile.b2);
     RT_UNROLL
     for (int u = 0; u < kAtOnce; ++u) {
-      const int i = key + u * kTeams - a.appended.past;
+      const int i = key + u * kTeams - past;
       RT_UNROLL
       for (int c = 0; c < kLoads; ++c) {
         const int col = column(lane, c * kPer);
-        if (i >= 0 && i + a.appended.past < end && col < a.depth) {
+        if (i >= 0 && i + past < end && col < a.depth) {
           Turn<kPer> turn;
           turn.load(t, a, tile, k + place(i, m.row), i, col);
           turn.apply(a, col, line[u][c]);

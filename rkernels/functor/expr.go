@@ -123,3 +123,17 @@ func RealType(d ir.DType) ir.DType {
 	}
 	return d
 }
+
+// OnlyConverts reports whether e does nothing to float elements but convert them, and nothing at all if it is nil. float64
+// is not among them.
+func OnlyConverts(e *Expr) bool {
+	if e == nil {
+		return true
+	}
+	for ; !e.IsLeaf(); e = e.In[0] {
+		if e.Op != "Cast" || RealType(e.DType) != ir.Float32 {
+			return false
+		}
+	}
+	return RealType(e.DType) == ir.Float32
+}
