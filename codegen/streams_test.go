@@ -223,15 +223,26 @@ func TestOverlap(t *testing.T) {
 				d[0].overlap)
 		}
 	}
+}
+
+// TestEarlyStates checks that the first launch of an inference starts late if one behind it reads states early.
+func TestEarlyStates(t *testing.T) {
+	s := forkPlan(t, 4, 64)
+	s.forked()
+	var ops []vdevice.Launch
+	for i := range int32(6) {
+		ops = append(ops, vdevice.Launch{Op: i})
+	}
+	program := vdevice.NodeProgram(s.plan.Spec, s.plan.Graph, vdevice.LaunchSequence, ops)
 	early := *s.plan
-	early.Segments = []vdevice.Segment{waves}
+	early.Segments = []vdevice.Segment{{Kind: vdevice.Waves, Program: program}}
 	early.Graph = &roperator.Graph{Ops: slices.Clone(s.plan.Graph.Ops)}
 	op := *early.Graph.Ops[1]
 	op.Candidates = slices.Clone(op.Candidates)
 	c := *op.Candidates[early.Pick[1]]
 	c.EarlyStates = true
 	op.Candidates[early.Pick[1]], early.Graph.Ops[1] = &c, &op
-	if d := dispatches(&early, 0, usedVEUs(waves.Program)); d[0].overlap || !d[1].overlap {
+	if d := dispatches(&early, 0, usedVEUs(program)); d[0].overlap || !d[1].overlap {
 		t.Error("a launch that reads states early may begin before the run that leaves them has ended")
 	}
 }

@@ -51,13 +51,6 @@ func TestReduce(t *testing.T) {
 			attrs := fmt.Sprintf("select_last_index = %d", last)
 			add(op+attrs, "%x: int32[3,50,4]", "%y = "+op+"(%x) {axis = 1, "+attrs+"}")
 			add(op+attrs+" floats", "%x: float32[3,3000]", "%y = "+op+"(%x) {axis = -1, keepdims = 0, "+attrs+"}")
-			add(op+attrs+" equal ones in parts", "%x: int32[2,40960]", "%y = "+op+"(%x) {axis = 1, "+attrs+"}")
-			add(op+attrs+" halves in parts", "%x: float16[1,50257]", "%y = "+op+"(%x) {axis = -1, keepdims = 0, "+attrs+"}")
-			cases = append(cases, Case{Name: op + attrs + " nan in parts", In: "%x: float32[1,40960]",
-				Body: "%y = " + op + "(%x) {axis = 1, " + attrs + "}", Out: "%y", Set: map[string][]float64{"x": distant(nan())}},
-				Case{Name: op + attrs + " zeros in parts", In: "%x: float32[1,40960]", Body: "%z = Mul(%x, %x)\n%a = Neg(%z)\n%y = " +
-					map[string]string{"ArgMax": "ArgMax(%a)", "ArgMin": "ArgMin(%z)"}[op] + " {axis = 1, " + attrs + "}", Out: "%y",
-					Set: map[string][]float64{"x": distant(0)}})
 		}
 	}
 	cases = append(cases,
@@ -70,6 +63,27 @@ func TestReduce(t *testing.T) {
 		Case{Name: "two stages with epilogue", In: "%x: float32[2,64,1024], %b: float32[2,1,1]", Body: fused("ReduceMean",
 			"%px: float32[2,64,1024], %pb: float32[2,1,1]", "%a = const int64[2] {1, 2}\n%q = Exp(%px)\n%r = ReduceMean(%q, %a)\n%z = Sub(%r, %pb)", "%z", "%x, %b"), Out: "%y"},
 	)
+	Check(t, WithLayouts(cases))
+}
+
+// TestArgParts finds places in rows that several rTasks search.
+func TestArgParts(t *testing.T) {
+	var cases []Case
+	add := func(name, in, body string) {
+		cases = append(cases, Case{Name: name, In: in, Body: body, Out: "%y"})
+	}
+	for _, op := range []string{"ArgMax", "ArgMin"} {
+		for _, last := range []int{0, 1} {
+			attrs := fmt.Sprintf("select_last_index = %d", last)
+			add(op+attrs+" equal ones in parts", "%x: int32[2,40960]", "%y = "+op+"(%x) {axis = 1, "+attrs+"}")
+			add(op+attrs+" halves in parts", "%x: float16[1,50257]", "%y = "+op+"(%x) {axis = -1, keepdims = 0, "+attrs+"}")
+			cases = append(cases, Case{Name: op + attrs + " nan in parts", In: "%x: float32[1,40960]",
+				Body: "%y = " + op + "(%x) {axis = 1, " + attrs + "}", Out: "%y", Set: map[string][]float64{"x": distant(nan())}},
+				Case{Name: op + attrs + " zeros in parts", In: "%x: float32[1,40960]", Body: "%z = Mul(%x, %x)\n%a = Neg(%z)\n%y = " +
+					map[string]string{"ArgMax": "ArgMax(%a)", "ArgMin": "ArgMin(%z)"}[op] + " {axis = 1, " + attrs + "}", Out: "%y",
+					Set: map[string][]float64{"x": distant(0)}})
+		}
+	}
 	Check(t, WithLayouts(cases))
 }
 

@@ -36,10 +36,7 @@ type Builder struct {
 	parts    map[*ir.Value]*Parts   // of results of attention, and of views of them
 	seconds  map[*ir.Node]*Group    // of products, those that are carried out with them
 	paired   map[*ir.Node]bool      // those that are carried out with others
-
-	postponed map[*ir.Node][]*ir.Node // by the nodes behind which they are lowered
-	waiting   map[*ir.Node]bool       // those that are postponed
-	lowerNode func(b *Builder, n *ir.Node)
+	late     postponed
 
 	target    target.Target
 	kernels   *rkernels.Catalogue
@@ -54,8 +51,7 @@ type Builder struct {
 	callerMaps int // tensor maps that matrices of the caller may take
 }
 
-// New starts to lower g for a target, with the kernels of a catalogue and the precisions that p gives to nodes.
-// lowerNode lowers a node by itself.
+// New starts to lower g for a target, with the kernels of a catalogue and p's precisions. lowerNode lowers a single node.
 func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.Choice,
 	lowerNode func(b *Builder, n *ir.Node)) *Builder {
 	if t.VEUs < 1 {
@@ -68,9 +64,8 @@ func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.
 		largest: map[int]float32{},
 		names:   map[string]int{}, shares: shares(g),
 		squeezes: map[*ir.Value]*Squeeze{}, parts: map[*ir.Value]*Parts{}, seconds: map[*ir.Node]*Group{},
-		paired: map[*ir.Node]bool{}, postponed: map[*ir.Node][]*ir.Node{}, waiting: map[*ir.Node]bool{},
-		lowerNode: lowerNode, target: t, kernels: kernels, precision: p, open: map[*ir.Value]bool{},
-		counts: map[int]roperator.View{},
+		paired: map[*ir.Node]bool{}, late: newPostponed(lowerNode), target: t, kernels: kernels, precision: p, counts: map[int]roperator.View{},
+		open: map[*ir.Value]bool{},
 	}
 }
 

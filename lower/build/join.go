@@ -34,28 +34,3 @@ func (b *Builder) Second(g *Group) *Group { return b.seconds[g.Node] }
 
 // Paired reports whether n is carried out together with another product.
 func (b *Builder) Paired(n *ir.Node) bool { return b.paired[n] }
-
-// Postpone lets nodes be lowered behind n, although n reads what they make: it may do without it. If it cannot, it asks
-// for them with LowerPostponed.
-func (b *Builder) Postpone(n *ir.Node, others ...*ir.Node) {
-	b.postponed[n] = others
-	for _, m := range others {
-		b.waiting[m] = true
-	}
-}
-
-// Postponed are the nodes that are to be lowered behind n.
-func (b *Builder) Postponed(n *ir.Node) []*ir.Node { return b.postponed[n] }
-
-// Waits reports whether n is lowered behind a node that reads what it makes.
-func (b *Builder) Waits(n *ir.Node) bool { return b.waiting[n] }
-
-// LowerPostponed lowers the nodes that are to be lowered behind g, if they are not yet, and goes on with g.
-func (b *Builder) LowerPostponed(g *Group) {
-	list := b.postponed[g.Node]
-	delete(b.postponed, g.Node)
-	for _, n := range list {
-		b.lowerNode(b, n)
-	}
-	b.Enter(g)
-}

@@ -1,4 +1,4 @@
-// Keys and values of new tokens, which attention takes beside those of the tokens before.
+// Keys and values of new tokens, which attention takes beside those of the tokens before, and what it does to them.
 #pragma once
 
 #include "attention/heads.cuh"
@@ -27,5 +27,40 @@ struct AppendedRows<2> {
   HeadMatrix k, v;
   HeadMatrix cos, sin;  // of the rotary embedding, a row for each new key and each query, or one for all
 };
+
+// What the rotary embedding of N neighbours of a row, from column col on, takes beside them. turn is the row's number
+// among those that have factors of their own.
+template <class T, int N>
+struct RotaryTurn {
+  Pack<T, N> other, cos, sin;
+  template <class Args>
+  RT_DEVICE void load(const rt::Task& t, const Args& a, const HeadTile& tile, const T* row, int turn, int col) {
+    const int half = a.depth / 2;
+    const auto factors = [&](const HeadMatrix& m) {
+      return *reinterpret_cast<const Pack<T, N>*>(m.template head<T>(t, tile.b0, tile.b1, tile.b2) +
+                                                  place(turn, m.row, col));
+    };
+    other = *reinterpret_cast<const Pack<T, N>*>(row + (col >= half ? col - half : col + half));
+    cos = factors(a.appended.cos), sin = factors(a.appended.sin);
+  }
+  template <class Args>
+  RT_DEVICE void apply(const Args& a, int col, Pack<T, N>& x) const {
+    RT_UNROLL
+    for (int i = 0; i < N; ++i) {
+      const float across = float(other.v[i]) * float(sin.v[i]);
+      x.v[i] = T(float(x.v[i]) * float(cos.v[i]) + (col >= a.depth / 2 ? across : -across));
+    }
+  }
+};
+
+// rKernels with kEarly wait for their inputs by themselves.
+template <int EARLY>
+struct BeginsEarly {};
+template <>
+struct BeginsEarly<1> {
+  static constexpr bool kEarly = true;
+};
+template <>
+struct BeginsEarly<2> : BeginsEarly<1> {};
 
 }  // namespace rk

@@ -23,16 +23,6 @@
 
 namespace rk {
 
-// rKernels with kEarly wait for their inputs by themselves.
-template <int EARLY>
-struct BeginsEarly {};
-template <>
-struct BeginsEarly<1> {
-  static constexpr bool kEarly = true;
-};
-template <>
-struct BeginsEarly<2> : BeginsEarly<1> {};
-
 // Q is the element type of the queries, T that of K and V. A tile has up to R rows. DM is the head size rounded up to
 // 32, 64, 128 or 256. Without Masked there is no mask. With Part the rTask leaves its sums for attention_sum. If
 // Appended is not 0, the last keys and values lie apart; if it is 2, they and the queries are embedded, and Q is T; if
@@ -208,28 +198,8 @@ struct AttentionFew : BeginsEarly<Early> {
   }
 
  private:
-  // What the rotary embedding of N neighbours of a row, from column col on, takes beside them. turn is the row's number
-  // among those that have factors of their own.
   template <int N>
-  struct Turn {
-    Pack<T, N> other, cos, sin;
-    RT_DEVICE void load(const rt::Task& t, const Args& a, const HeadTile& tile, const T* row, int turn, int col) {
-      const int half = a.depth / 2;
-      const auto factors = [&](const HeadMatrix& m) {
-        return *reinterpret_cast<const Pack<T, N>*>(m.template head<T>(t, tile.b0, tile.b1, tile.b2) +
-                                                    place(turn, m.row, col));
-      };
-      other = *reinterpret_cast<const Pack<T, N>*>(row + (col >= half ? col - half : col + half));
-      cos = factors(a.appended.cos), sin = factors(a.appended.sin);
-    }
-    RT_DEVICE void apply(const Args& a, int col, Pack<T, N>& x) const {
-      RT_UNROLL
-      for (int i = 0; i < N; ++i) {
-        const float across = float(other.v[i]) * float(sin.v[i]);
-        x.v[i] = T(float(x.v[i]) * float(cos.v[i]) + (col >= a.depth / 2 ? across : -across));
-      }
-    }
-  };
+  using Turn = RotaryTurn<T, N>;
 
   // The lane's columns of the queries, multiplied by the scale; zeros where there are none. There the first query is
   // loaded again: so no load waits for a condition, and all rows are on their way together.
