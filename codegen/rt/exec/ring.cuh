@@ -77,6 +77,9 @@ class Ring {
       // In phase 0 every stage is free.
       if (at.phase > 0) wait(full + count_, at.phase - 1, w);
       if (most < count_) await_landing(at, most, w);
+      // One lane fills the stage when all have seen it free. One that came later would miss that: phases are told apart
+      // by their parity.
+      detail::sync_warp();
       w.pen.issues(number);
       detail::fill_stage(at_ + at.stage * static_cast<uint32_t>(StageBytes), full, block, 16 * n);
       note_landed(w);

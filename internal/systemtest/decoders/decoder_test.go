@@ -1,8 +1,10 @@
 package decoders
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/commands"
@@ -82,5 +84,43 @@ func TestToken(t *testing.T) {
 				t.Fatalf("%+v, %v", r, err)
 			}
 		})
+	}
+}
+
+// fewVEUs is the file of a device like an H200 with four multiprocessors.
+func fewVEUs(t *testing.T) string {
+	t.Helper()
+	spec, err := os.ReadFile("../../../device/devices/h200.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec = regexp.MustCompile(`(?m)^sms: .*|^clusters:(\n  .*)*`).ReplaceAll(spec, nil)
+	path := filepath.Join(t.TempDir(), "few.yaml")
+	if err := os.WriteFile(path, append(spec, "\nsms: 4\n"...), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// On few vEUs rTasks are large, and their weights go round the ring several times: the lanes of its loader must not be
+// a round apart, which the emulator, whose threads run in any order, would report.
+func TestTokenOnFewVEUs(t *testing.T) {
+	t.Parallel()
+	cxx := systemtest.NeedCxx(t)
+	o := driver.CompileOptions{Target: "sm_90", Device: fewVEUs(t), Plan: "rprogram", Offline: true,
+		Emit: driver.EmitSources, Precision: "bf16"}
+	o.Path, o.Out = decoderModel(t, "token_tiny"), filepath.Join(t.TempDir(), "lib")
+	if _, err := driver.Compile(&driver.Job{}, o); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cxx.BuildLibrary(t.Context(), o.Out, "token_tiny"); err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(3) {
+		v := commands.VerifyOptions{Model: o.Path, RandomSeed: 1, RandomMax: 512, Samples: 1}
+		v.Path, v.Engine, v.EmuSeed = o.Out, engine.Emu, seed
+		if r, err := commands.Verify(&driver.Job{}, v); err != nil || r.Mode != "rprogram" {
+			t.Errorf("seed %d: %+v, %v", seed, r, err)
+		}
 	}
 }
