@@ -37,7 +37,7 @@ soak:
 
 ## sanitize: abuses emitted libraries of all digits models and kinds of plans under AddressSanitizer and UBSan
 sanitize:
-	RAMMER_SANITIZE=all $(GO) test ./cmd/rammerc -run TestSanitizers -count=1 -timeout 3h
+	RAMMER_SANITIZE=all $(GO) test ./internal/systemtest/attacks -run TestSanitizers -count=1 -timeout 3h
 
 ## mutate: plants errors one at a time; fails if the tests of their packages do not notice one
 mutate:

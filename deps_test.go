@@ -108,6 +108,7 @@ var allowed = map[string]string{
 	"internal/testbuild":  "",
 	"internal/systemtest": "internal/driver internal/toolchain ir ir/onnx/onnxpb",
 	// Tests of whole libraries, by what they have.
+	"internal/systemtest/attacks":  "",
 	"internal/systemtest/decoders": "",
 	"internal/systemtest/digits":   "",
 	"internal/systemtest/dynamic":  "",

@@ -80,3 +80,14 @@ func RunScript(t *testing.T, script string) {
 		}
 	})
 }
+
+// Rammerc builds the command and returns its path.
+func Rammerc(t *testing.T) string {
+	t.Helper()
+	exe := filepath.Join(t.TempDir(), "rammerc")
+	out, err := exec.Command("go", "build", "-o", exe, "github.com/rammerc/rammerc/cmd/rammerc").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return exe
+}

@@ -1,10 +1,11 @@
-package main
+package attacks
 
 import (
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
@@ -19,7 +20,7 @@ func TestMargins(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	exe := hostileProgram(t)
+	exe := systemtest.Rammerc(t)
 	source, err := filepath.Abs("testdata/margins.cc")
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package main
+package attacks
 
 import (
 	"bytes"
@@ -21,6 +21,7 @@ import (
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/hostile"
+	"github.com/rammerc/rammerc/internal/systemtest"
 )
 
 var (
@@ -45,7 +46,7 @@ func TestHostileFiles(t *testing.T) {
 		t.Skip("a thousand runs")
 	}
 	t.Parallel()
-	exe := hostileProgram(t)
+	exe := systemtest.Rammerc(t)
 	cases := hostile.All(hostileSources(t, exe))
 	if len(cases) < 1000 {
 		t.Errorf("there are %d cases only", len(cases))
@@ -80,19 +81,6 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// hostileProgram is this test's own program under the name by which it acts as rammerc (TestMain).
-func hostileProgram(t *testing.T) string {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	exe := filepath.Join(t.TempDir(), "rammerc")
-	if err := os.Symlink(self, exe); err != nil {
-		t.Fatal(err)
-	}
-	return exe
-}
-
 // hostileSources are the files of which damaged ones are made.
 func hostileSources(t *testing.T, exe string) *hostile.Sources {
 	s := &hostile.Sources{Models: map[string][]byte{}, PlanOf: "digits_branchy"}
@@ -103,11 +91,11 @@ func hostileSources(t *testing.T, exe string) *hostile.Sources {
 		}
 		return data
 	}
-	const models = "../../testdata/models/"
+	const models = "../../../testdata/models/"
 	for _, name := range []string{"digits_attention", "digits_branchy", "digits_lstm"} {
 		s.Models[name] = read(models + name + ".onnx")
 	}
-	s.Device = read("../../device/devices/emu4.yaml")
+	s.Device = read("../../../device/devices/emu4.yaml")
 	if _, err := device.Parse("emu4.yaml", s.Device); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package attacks
 
 import (
 	"crypto/sha256"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/schedule"
 )
@@ -60,20 +61,20 @@ func TestSanitizers(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	exe := hostileProgram(t)
+	exe := systemtest.Rammerc(t)
 	cases := sanitizedFew
 	if os.Getenv("RAMMER_SANITIZE") == "all" {
 		cases = sanitizedAll(t)
 	}
 	others := t.TempDir()
 	for _, model := range []string{"digits_branchy", "digits_lstm"} {
-		emit(t, exe, "../../testdata/models/"+model+".onnx", filepath.Join(others, model), "--plan", "waves")
+		emit(t, exe, "../../../testdata/models/"+model+".onnx", filepath.Join(others, model), "--plan", "waves")
 	}
 	programs := map[string]string{} // which case has a program first
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			dir, other := t.TempDir(), "digits_lstm"
-			emit(t, exe, "../../testdata/models/"+c.model+".onnx", dir, c.flags...)
+			emit(t, exe, "../../../testdata/models/"+c.model+".onnx", dir, c.flags...)
 			if strings.HasPrefix(c.model, other) {
 				other = "digits_branchy"
 			}
