@@ -62,6 +62,7 @@ var tables = map[string]func(results string) (string, error){
 	"chains":   func(results string) (string, error) { return from(results, "h200-micro.json", chainTable) },
 	"steps":    func(results string) (string, error) { return from(results, "h200-micro.json", stepTable) },
 	"auto":     func(results string) (string, error) { return from(results, "h200-micro.json", autoTable) },
+	"plans":    func(results string) (string, error) { return from(results, "h200-plans.json", planTable) },
 }
 
 var place = regexp.MustCompile(`(?s)(<!-- bench: (\w+) -->\n).*?(<!-- end -->)`)
