@@ -2,7 +2,6 @@ package driver
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -34,10 +33,7 @@ func compiler(t *testing.T) *toolchain.Cxx {
 // emulated is a laboratory whose device is the emulator; what plans take is made up, 100 µs of those not named.
 func emulated(cxx *toolchain.Cxx, us map[string]float64) *laboratory {
 	return &laboratory{
-		build: func(dir, name string) error {
-			_, err := cxx.BuildLibrary(context.Background(), dir, name, "-O0")
-			return err
-		},
+		build: func(dir, name string) error { return builds.Build(cxx, dir, name, "-O0") },
 		clock: func(plan string, l *engine.Library, raw [][]byte) (float64, error) {
 			switch t, ok := us[plan]; {
 			case !ok:

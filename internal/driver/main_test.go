@@ -7,7 +7,12 @@ import (
 	"github.com/rammerc/rammerc/internal/testbuild"
 )
 
+// builds holds the libraries of plans that tests have timed: several of them try the plans of one model.
+var builds testbuild.Cache
+
 func TestMain(m *testing.M) {
 	testbuild.Unoptimised()
-	os.Exit(m.Run())
+	code := m.Run()
+	builds.Remove()
+	os.Exit(code)
 }
