@@ -134,6 +134,13 @@ def computed(s, inputs):
 def disturbed(model, inputs, seed):
     """What ONNX Runtime computes when floating-point inputs and weights are changed by half of their last place."""
     random = np.random.default_rng(seed)
+    s = disturbed_session(model, random)
+    given = {k: np.asarray(nudged(x, random)) if x.dtype.kind == "f" else x for k, x in inputs.items()}
+    return computed(s, given)
+
+
+def disturbed_session(model, random):
+    """A session of the model with weights that are changed by half of their last place."""
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
     shapes = {name for n in model.graph.node if n.op_type in ("Resize", "Upsample") for name in n.input}
@@ -142,9 +149,7 @@ def disturbed(model, inputs, seed):
             x = onnx.numpy_helper.to_array(w)
             if not np.array_equal(x, np.round(x)):  # whole numbers are exact, and some say shapes
                 w.CopyFrom(onnx.numpy_helper.from_array(np.asarray(nudged(x, random)), w.name))
-    s = session(changed.SerializeToString(), False)
-    given = {k: np.asarray(nudged(x, random)) if x.dtype.kind == "f" else x for k, x in inputs.items()}
-    return computed(s, given)
+    return session(changed.SerializeToString(), False)
 
 
 def nudged(x, random):
