@@ -31,6 +31,9 @@ func (s *sweep) dropEmptyParts(n *ir.Node) {
 	axis := normalAxis(n.Int("axis", 0), len(n.Outputs[0].Shape))
 	var parts []*ir.Value
 	for _, v := range n.Inputs {
+		if axis < 0 || axis >= len(v.Shape) {
+			return // its rank is not known
+		}
 		if extent, fixed := v.Shape[axis].Const(); !fixed || extent > 0 {
 			parts = append(parts, v)
 		}
