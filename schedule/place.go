@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"slices"
+
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/vdevice"
 )
@@ -244,7 +246,8 @@ func (p *placer) runFrom(v int32, start float64, ch *choice, t int) float64 {
 		return end
 	}
 	if len(p.loaders) == 0 {
-		p.loaders = make([]vdevice.Loader, len(p.busy))
+		p.loaders = slices.Grow(p.loaders, len(p.busy))[:len(p.busy)]
+		clear(p.loaders)
 		for u := range p.loaders {
 			p.loaders[u].Open(0, p.spec.Cost.Latency)
 		}
