@@ -19,8 +19,7 @@ import (
 //	Σ_k (x_k - mean)·w_k = Σ_k x_k·(w_k - Σ w/K)
 //
 // Requires: RMSNormalization and LayerNormalization recognised, constants folded. Leaves: rammer.RMSMatMul of at most 8
-// rows, or of at most 2 whose means are taken off, with constant weights, in place of normalisations of the last axis
-// all of whose users are such products.
+// rows, with constant weights, in place of normalisations of the last axis all of whose users are such products.
 func absorbNorms(c *Context, g *ir.Graph) (bool, error) {
 	uses := c.usesIn(g)
 	absorbs := map[*ir.Value]bool{}
@@ -63,16 +62,12 @@ func absorbNorms(c *Context, g *ir.Graph) (bool, error) {
 	}), nil
 }
 
-// mostCentredRows is how many rows a product has at most that absorbs a LayerNormalization. More rows are multiplied on
-// tensor cores, by a kernel that knows no means.
-const mostCentredRows = 2
-
 // absorbableLayerNorm reports whether products of few rows are all that use a LayerNormalization, and whether its bias,
 // if it has one, can go into a constant that is added behind each of them.
 func absorbableLayerNorm(n *ir.Node, uses map[*ir.Value][]ir.Use) bool {
 	x, y := n.Inputs[0], n.Outputs[0]
 	if len(n.Outputs) > 1 || y.DType != ir.Float32 || normalAxis(n.Int("axis", -1), len(x.Shape)) != len(x.Shape)-1 ||
-		constOf(n.Inputs[1]) == nil || !onlyFewRows(uses[y], y, mostCentredRows) {
+		constOf(n.Inputs[1]) == nil || !onlyFewRows(uses[y], y, mostRows) {
 		return false
 	}
 	bias := n.Input(2)

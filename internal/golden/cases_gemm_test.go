@@ -193,6 +193,11 @@ func TestSkinnyProducts(t *testing.T) {
 		"%l = Abs(%px)\n%m = MatMul(%l, %pb)\n%s = Add(%m, %pc)\n%u = LeakyRelu(%s)\n%z = Mul(%u, %pr)", "%z",
 		"%x, %b, %c, %r"))
 	add("%x: float32[4,516]", weights("b", 516, 33)+"%y = rammer.RMSMatMul(%x, %b) {rms_epsilon = 0.25f}")
+	for _, size := range [][2]int{{4, 516}, {7, 3400}} {
+		m, k := size[0], size[1]
+		add(fmt.Sprintf("%%x: float32[%d,%d]", m, k), weights("b", k, 33)+
+			"%y = rammer.RMSMatMul(%x, %b) {rms_epsilon = 0.25f, centred = 1}")
+	}
 	for i := range cases {
 		c := cases[i]
 		c.Name, c.Precision = c.Name+", tf32", precision.TF32

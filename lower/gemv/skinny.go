@@ -77,7 +77,7 @@ func TakesSkinny(t *target.Target, p *contraction.Product, in precision.Precisio
 	e := p.Elements
 	narrow := e.Multiplied != ir.Float32
 	switch {
-	case p.M < leastSkinny || p.K < leastSkinnyDepth || p.Parts != nil || p.Centred || p.B.Buf.Kind != roperator.Const:
+	case p.M < leastSkinny || p.K < leastSkinnyDepth || p.Parts != nil || p.B.Buf.Kind != roperator.Const:
 		return false
 	case !takesLines(t) || in == precision.Strict || t.Rate(target.Tensor, e.Multiplied) == 0:
 		return false

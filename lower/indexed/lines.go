@@ -165,7 +165,7 @@ const (
 // topKInstance keeps in shared memory at least k elements, and all n where that takes no more than 4096
 // slots.
 func topKInstance(b *build.Builder, d ir.DType, n, k int64) *rkernels.Instance {
-	if k <= mostFew && n <= mostFewElements {
+	if k <= mostFew && n <= mostFewElements && d.Size() <= 4 {
 		few := int64(1)
 		for few < k {
 			few *= 2

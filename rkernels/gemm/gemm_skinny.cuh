@@ -64,7 +64,7 @@ struct GemmSkinny {
   static constexpr int LDC = kColumns + 4;  // of partial sums [wk][m][column], in place of A
   static constexpr int kSums = 4 * WK * MB * LDC;
   static constexpr int kOperands = Staged && kRowBytes > kSums ? kRowBytes : kSums;
-  static constexpr int kShared = kOperands + 4 * Norm * WK * MB;  // and sums of squares [m][wk]
+  static constexpr int kShared = kOperands + 4 * Norm * WK * MB;  // and sums of squares [m][wk], of distances
   static_assert(kOwn % V == 0 && C % Pairs == 0 && (MB == 8 || Norm == 0 && Pairs == 1), "");
 
   struct Args {
@@ -75,7 +75,7 @@ struct GemmSkinny {
     Div tiles_n, splits;
     Div batch1, batch2;          // batch = (b0·batch1 + b1)·batch2 + b2
     int64_t a0, a1, a2, am, ak;  // element strides of A over b0, b1, b2, m, k
-    float epsilon;               // added to the mean square
+    float epsilon;               // added to the mean square, or the variance
     typename Epi::Args epi;
     typename Pro::Args pro;
   };
@@ -145,10 +145,23 @@ struct GemmSkinny {
     }
   }
 
-  // The right fragments of the two instructions of a block for row r of the lane. Adds up the squares of what they
-  // hold.
+  // Of the lane's values of its row: the sum of their squares or, with Norm = 2, of their distances from the row's first
+  // value and of the squares of these.
+  struct Spread {
+    float square = 0.0f, sum = 0.0f, first = 0.0f;
+
+    RT_DEVICE void add(float x, bool exists) {
+      if constexpr (Norm == 2) {
+        x = exists ? x - first : 0.0f;
+        sum += x;
+      }
+      square += x * x;
+    }
+  };
+
+  // The right fragments of the two instructions of a block for row r of the lane, whose values are added to its spread.
   template <int N>
-  static RT_DEVICE void fragments(const Args& a, const Block<N>& b, int r, Right (&out)[2], float& square) {
+  static RT_DEVICE void fragments(const Args& a, const Block<N>& b, int r, Right (&out)[2], Spread& spread) {
     if constexpr (Pro::kIdentity && !Norm && std::is_same_v<X, E> && sizeof(E) == 2) {
       memcpy(out, b.held[r], sizeof out);
       return;
@@ -158,7 +171,7 @@ struct GemmSkinny {
     for (int i = 0; i < kOwn; ++i) {
       const X held = b.held[r][i / N].v[i % N];
       x[i] = Pro::kIdentity || i < b.left ? float(Pro::apply(a.pro, held)) : 0.0f;
-      if constexpr (Norm) square += x[i] * x[i];
+      if constexpr (Norm) spread.add(x[i], i < b.left);
     }
     RT_UNROLL
     for (int w = 0; w < 4; ++w) {
@@ -183,14 +196,14 @@ struct GemmSkinny {
   // sums += a slice of weights · a block of A.
   template <int N>
   static RT_DEVICE void multiply_slice(const Args& a, const Block<N>& b, const char* slice, const Place& at, Sums& sums,
-                                       float& square) {
+                                       Spread& spread) {
     struct alignas(16) Line {
       uint32_t words[4];
     };
     const Line* lines = reinterpret_cast<const Line*>(slice) + at.tid;
     Right right[kRows][2];
     RT_UNROLL
-    for (int r = 0; r < kRows; ++r) fragments(a, b, r, right[r], square);
+    for (int r = 0; r < kRows; ++r) fragments(a, b, r, right[r], spread);
     RT_UNROLL
     for (int c = 0; c < C; ++c) {
       RT_UNROLL
@@ -254,7 +267,15 @@ struct GemmSkinny {
           float square = 0;
           RT_UNROLL
           for (int i = 0; i < WK; ++i) square += squares[m * WK + i];
-          by = sqrtf(square / static_cast<float>(a.K) + a.epsilon);
+          square /= static_cast<float>(a.K);
+          if constexpr (Norm == 2) {
+            float mean = 0;
+            RT_UNROLL
+            for (int i = 0; i < WK; ++i) mean += squares[(MB + m) * WK + i];
+            mean /= static_cast<float>(a.K);
+            square = fmaxf(square - mean * mean, 0.0f);
+          }
+          by = sqrtf(square + a.epsilon);
         }
         const auto sum = [&](int column) {
           float x = partial[m * LDC + column];
@@ -281,7 +302,7 @@ struct GemmSkinny {
   template <class Out>
   static RT_DEVICE void multiply_own(const rt::Task& t, const Args& a, const X* x, const Place& at, int first,
                                      ChunkedSlices<kStreamStep>& slices, int count, Out& outputs, Sums& sums,
-                                     float& square) {
+                                     Spread& spread) {
     OwnRows rows(a, x, at, (first * WK + at.wk) * kDepth + at.t * kOwn);
     Block<V> blocks[kAhead];
     RT_UNROLL
@@ -292,7 +313,7 @@ struct GemmSkinny {
       RT_UNROLL
       for (int b = 0; b < kAhead; ++b) {
         if (i + b >= count) break;
-        multiply_slice(a, blocks[b], slices.next(), at, sums, square);
+        multiply_slice(a, blocks[b], slices.next(), at, sums, spread);
         slices.done();
         if (i + b + kAhead < count) rows.take(blocks[b]);
       }
@@ -301,7 +322,7 @@ struct GemmSkinny {
   template <class Out>
   static RT_DEVICE void multiply_staged(const rt::Task& t, const Args& a, const X* x, const Place& at, int first,
                                         ChunkedSlices<kStreamStep>& slices, int count, Out& outputs, Sums& sums,
-                                        float& square) {
+                                        Spread& spread) {
     const int k0 = first * kSliceDepth, end = k0 + count * kSliceDepth;
     const int64_t ak = V > 1 ? 1 : a.ak;
     Rows rows(t, x + k0 * ak, a.am, ak, a.M, (end < a.K ? end : a.K) - k0);
@@ -317,7 +338,7 @@ struct GemmSkinny {
         if (i + j >= count) break;
         Block<kStagedLoad> block;
         take_staged(piece + j * kSliceDepth, a.K - k0 - (i + j) * kSliceDepth - own, block);
-        multiply_slice(a, block, slices.next(), at, sums, square);
+        multiply_slice(a, block, slices.next(), at, sums, spread);
         slices.done();
       }
     }
@@ -336,20 +357,29 @@ struct GemmSkinny {
     ChunkedSlices<kStreamStep> slices(t, count);
     x = t.inputs(x);
     Sums sums = {};
-    float square = 0;
+    Spread spread;
+    if constexpr (Norm == 2) {
+      spread.first = float(Pro::apply(a.pro, *ahead(x, at.g < a.M ? at.g : a.M - 1, static_cast<int>(a.am))));
+    }
     if constexpr (Staged) {
-      multiply_staged(t, a, x, at, first, slices, count, outputs, sums, square);
+      multiply_staged(t, a, x, at, first, slices, count, outputs, sums, spread);
       t.sync();  // all warps have read A
     } else {
-      multiply_own(t, a, x, at, first, slices, count, outputs, sums, square);
+      multiply_own(t, a, x, at, first, slices, count, outputs, sums, spread);
     }
     float* partial = reinterpret_cast<float*>(t.smem);
     float* squares = partial + kOperands / 4;
     put_sums(at, sums, partial);
     if constexpr (Norm) {
-      square += rt::shfl_xor(t, square, 1);
-      square += rt::shfl_xor(t, square, 2);
-      if (at.t == 0 && at.wc == 0) squares[at.g * WK + at.wk] = square;
+      RT_UNROLL
+      for (int d = 1; d <= 2; d *= 2) {
+        spread.square += rt::shfl_xor(t, spread.square, d);
+        if constexpr (Norm == 2) spread.sum += rt::shfl_xor(t, spread.sum, d);
+      }
+      if (at.t == 0 && at.wc == 0) {
+        squares[at.g * WK + at.wk] = spread.square;
+        if constexpr (Norm == 2) squares[(MB + at.g) * WK + at.wk] = spread.sum;
+      }
     }
     t.sync();
     if constexpr (MB == 8) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/math.cuh"
+#include "common/rank.cuh"
 
 namespace rk {
 
@@ -157,20 +158,9 @@ struct ReduceArg {
 template <class In, bool LARGEST, bool LAST>
 struct ReduceArgPart : ReduceArg<In, LARGEST, LAST> {
   using State = typename ReduceArg<In, LARGEST, LAST>::State;
-  static_assert(sizeof(In) <= 4);
-  static RK_ANY uint32_t rank(Calc<In> x) {
-    if constexpr (is_float<In>) {
-      if (!(x == x)) return 0xffffffffu;
-      if (x == Calc<In>(0)) x = Calc<In>(0);  // -0 is no less than 0
-      const uint32_t bits = rk::bit_cast<uint32_t>(float(x));
-      const uint32_t up = bits >> 31 ? ~bits : bits | 0x80000000u;
-      return LARGEST ? up : ~up;
-    } else {
-      const uint32_t up = uint32_t(x) ^ (std::is_signed_v<In> ? 0x80000000u : 0u);
-      return LARGEST ? up : ~up;
-    }
+  static RK_ANY int64_t result(State s, int64_t) {
+    return int64_t(uint64_t(rank_of<In>(s.value, LARGEST, true)) << 32 | uint32_t(s.at));
   }
-  static RK_ANY int64_t result(State s, int64_t) { return int64_t(uint64_t(rank(s.value)) << 32 | uint32_t(s.at)); }
 };
 
 // The place of the element that is taken among those of all parts, each of which has `whole` elements. With NANS those
