@@ -92,11 +92,23 @@ func (s *stepMaker) topK(v *ir.Value, k int64) (values, places *ir.Value) {
 	return values, places
 }
 
+// partOfWords is how many of so many words are searched by themselves: few enough for a warp. Parts that leave no words
+// over need no copy of them.
+func partOfWords(words int64) int64 {
+	const least, most, usual = 256, 2048, 512
+	for parts := max(1, (words+most-1)/most); words/parts >= least; parts++ {
+		if words%parts == 0 {
+			return words / parts
+		}
+	}
+	return usual
+}
+
 // bestOfWords are the k largest logits of each row in order, and their tokens. Parts of a row are searched side by
 // side, and then what was found in them.
 func (s *stepMaker) bestOfWords(logits *ir.Value, k int64) (values, tokens *ir.Value) {
-	const part = 512 // elements, of which a vEU sorts as many at a time
 	words, known := s.logits.Shape[2].Const()
+	part := partOfWords(words)
 	parts := words / part
 	if !known || parts < 2 || k > part {
 		return s.topK(logits, k)

@@ -347,7 +347,11 @@ func (s *reduceShape) candidate(b *build.Builder, kept roperator.View, tiles bui
 	}
 	c.Reads = roperator.AppendRead(t.Reads(tiles.Box), read, build.KeptBox(tiles, s.reduced.Shape))
 	outs := float64(tiles.Largest())
-	c.Work = roperator.Work{Flops: outs * float64(2*n), WriteBytes: outs * float64(t.Out.DType().Size())}
+	perElement := 2.0
+	if strings.Contains(s.op, "LogSumExp") {
+		perElement = 40 // each is merged with an exponential
+	}
+	c.Work = roperator.Work{Flops: outs * perElement * float64(n), WriteBytes: outs * float64(t.Out.DType().Size())}
 	c.Work.ReadBytes = outs * t.BytesPerElement()
 	if bytes := outs * float64(n) * float64(s.in.Size()); kept.Buf.Kind == roperator.Const {
 		c.Work.ConstBytes = bytes

@@ -145,8 +145,8 @@ struct GemmSkinny {
     }
   }
 
-  // Of the lane's values of its row: the sum of their squares or, with Norm = 2, of their distances from the row's first
-  // value and of the squares of these.
+  // Of the lane's values of its row: the sum of their squares or, with Norm = 2, of their distances from the row's
+  // first value and of the squares of these.
   struct Spread {
     float square = 0.0f, sum = 0.0f, first = 0.0f;
 
