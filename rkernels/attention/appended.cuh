@@ -2,6 +2,7 @@
 #pragma once
 
 #include "attention/heads.cuh"
+#include "indexed/index.cuh"
 
 namespace rk {
 
@@ -26,6 +27,25 @@ struct AppendedRows<2> {
   int32_t count;
   HeadMatrix k, v;
   HeadMatrix cos, sin;  // of the rotary embedding, a row for each new key and each query, or one for all
+};
+
+// The batch entries of N keys of a tile, each `apart` from the one before, where a list says them.
+template <int FORM, int N>
+struct KeyEntries {
+  int at[N];
+
+  template <class Args>
+  RT_DEVICE KeyEntries(const rt::Task& t, const Args& a, const HeadTile& tile, int key, int apart, int end) {
+    if constexpr (FORM == 3) {
+      const HeadMatrix& m = a.appended.list;
+      const int64_t* list = m.template head<int64_t>(t, tile.b0, tile.b1, tile.b2);
+      RT_UNROLL
+      for (int u = 0; u < N; ++u) {
+        const int i = key + u * apart;
+        at[u] = i < end ? place_of(*ahead(list, i, static_cast<int>(m.row)), a.appended.entries) : 0;
+      }
+    }
+  }
 };
 
 // What the rotary embedding of N neighbours of a row, from column col on, takes beside them. turn is the row's number

@@ -19,7 +19,6 @@
 #include <cmath>
 
 #include "attention/appended.cuh"
-#include "indexed/index.cuh"
 
 namespace rk {
 
@@ -70,23 +69,13 @@ struct AttentionFew : BeginsEarly<Early> {
   };
   // What a lane reads of some rows of a matrix.
   using Line = Pack<T, kPer>[kAtOnce][kLoads];
-
-  // The batch entries of a team's keys of a turn, where a list says them.
-  struct Entries {
-    int at[kAtOnce];
-
-    RT_DEVICE Entries(const rt::Task& t, const Args& a, const HeadTile& tile, int key, int end) {
-      if constexpr (Appended == 3) {
-        const HeadMatrix& m = a.appended.list;
-        const int64_t* list = m.template head<int64_t>(t, tile.b0, tile.b1, tile.b2);
-        RT_UNROLL
-        for (int u = 0; u < kAtOnce; ++u) {
-          const int i = key + u * kTeams;
-          at[u] = i < end ? place_of(*ahead(list, i, static_cast<int>(m.row)), a.appended.entries) : 0;
-        }
-      }
-    }
+  struct Lines {
+    Line k, v;
   };
+  // Where a list says which rows are read, those of a turn are on their way while the turn before is added up.
+  static constexpr bool kAhead = Appended == 3;
+
+  using Entries = KeyEntries<Appended, kAtOnce>;  // of a team's keys of a turn
 
   // K or V of a tile: the rows in front, and those that are appended.
   struct Rows {
@@ -158,21 +147,22 @@ struct AttentionFew : BeginsEarly<Early> {
     // values are on their way before the queries are there.
     const int turn = kTeams * kAtOnce, turns = ceil_div(end - first, turn);
     int key = first + t.tid / kTeam;
-    Line line_k, line_v;
+    Lines lines;
     if constexpr (Early == 1) t.wait_for_model();
-    const auto load = [&](bool first) {
-      const Entries entries(t, a, tile, key, end);
-      k.load(entries, key, end, a.depth, lane, line_k);
-      v.load(entries, key, end, a.columns, lane, line_v);
+    const auto load = [&](int key, const Entries& entries, bool first, Lines& to) {
+      k.load(entries, key, end, a.depth, lane, to.k);
+      v.load(entries, key, end, a.columns, lane, to.v);
       if constexpr (Early != 0) {
         if (first) t.wait_for_inputs();
       }
       if constexpr (Appended != 0) {
-        k.load_behind(entries, key, end, a.depth, lane, line_k);
-        v.load_behind(entries, key, end, a.columns, lane, line_v);
+        k.load_behind(entries, key, end, a.depth, lane, to.k);
+        v.load_behind(entries, key, end, a.columns, lane, to.v);
       }
     };
-    load(true);
+    Entries entries(t, a, tile, key, kTeams, end);
+    load(key, entries, true, lines);
+    if constexpr (kAhead) entries = Entries(t, a, tile, key + turn, kTeams, end);
     float q[R][kOwn];
     load_queries(t, a, tile, lane, q);
     State s;
@@ -183,15 +173,23 @@ struct AttentionFew : BeginsEarly<Early> {
       for (int i = 0; i < kOwn; ++i) s.out[r][i] = 0.0f;
     }
     RK_UNROLL(1)
-    for (int i = 0; i < turns; ++i) {
-      if (i > 0) {
-        key += turn;
-        load(false);
+    for (int i = 0; i < turns; ++i, key += turn) {
+      Lines next;
+      if constexpr (kAhead) {
+        if (i + 1 < turns) {
+          load(key + turn, entries, false, next);
+          entries = Entries(t, a, tile, key + 2 * turn, kTeams, end);
+        }
+      } else if (i > 0) {
+        load(key, entries, false, lines);
       }
-      if constexpr (Appended == 2) embed_new(t, a, tile, key, end, lane, line_k);
+      if constexpr (Appended == 2) embed_new(t, a, tile, key, end, lane, lines.k);
       float x[R][kAtOnce];
-      scores(t, a, tile, q, line_k, key, end, x);
-      add(a, x, line_v, s);
+      scores(t, a, tile, q, lines.k, key, end, x);
+      add(a, x, lines.v, s);
+      if constexpr (kAhead) {
+        if (i + 1 < turns) lines = next;
+      }
     }
     join_teams(t, s);
     finish(t, a, tile, s);
