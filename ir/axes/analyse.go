@@ -2,6 +2,7 @@ package axes
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/rammerc/rammerc/internal/diag"
@@ -15,52 +16,84 @@ type Point struct {
 }
 
 // Extents proposes what to give to Analyse: for the largest extents and for some others in which no two ranges agree,
-// neither with each other nor with themselves. They are near the largest, because passes look at sizes: the further
-// apart the extents, the more the graphs may differ. They avoid 1, at which axes disappear; so a short range is left at
-// its upper end.
+// neither with each other nor with themselves, and in which what is made of two of them differs, too. They are near the
+// largest, because passes look at sizes: the further apart the extents, the more the graphs may differ. They avoid 1, at
+// which axes disappear; so a short range is left at its upper end, but sums of extents are not if that can be.
 func Extents(ranges []Range) [][]int64 {
 	const attempts = 64
-	for shift := range attempts {
-		points := proposed(ranges, shift)
+	var last [][]int64
+	for attempt := range 3 * attempts {
+		shift, draw := attempt%attempts, attempt/attempts == 1
+		points := proposed(ranges, shift, draw)
 		for _, p := range points {
 			Follow(ranges, p)
 		}
-		if shift == attempts-1 || toldApart(points) {
+		if toldApart(points) && (sumsFit(ranges, points) || attempt >= 2*attempts) {
 			return points
 		}
+		last = points
 	}
-	panic("BUG: no attempt")
+	return last
 }
 
-// proposed is Extents without the extents that are sums of others. Another shift is another choice.
-func proposed(ranges []Range, shift int) [][]int64 {
+// sumsFit reports whether the extents that are sums of others are none that no run has.
+func sumsFit(ranges []Range, points [][]int64) bool {
+	for i, r := range ranges {
+		for _, p := range points {
+			if r.Derived() && p[i] > r.Hi {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// proposed is Extents without the extents that are sums of others. Another shift is another choice, drawn at random or
+// by a rule.
+func proposed(ranges []Range, shift int, draw bool) [][]int64 {
 	const others = 2
 	out := make([][]int64, others+1)
-	for i, r := range ranges {
+	r := rand.New(rand.NewPCG(1, uint64(shift)))
+	for i, x := range ranges {
 		var list []int64
-		for n := r.Hi - 1; n >= max(r.Lo, 2) && len(list) < others+shift+len(ranges); n-- {
+		for n := x.Hi - 1; n >= max(x.Lo, 2) && len(list) < others+shift+len(ranges); n-- {
 			list = append(list, n)
 		}
-		for n := r.Hi + 1; len(list) < others+shift+len(ranges); n++ {
+		for n := x.Hi + 1; len(list) < others+shift+len(ranges); n++ {
 			list = append(list, n)
 		}
-		out[0] = append(out[0], r.Hi)
+		out[0] = append(out[0], x.Hi)
+		drawn := r.Perm(min(len(list), others+len(ranges)))
 		for k := range others {
-			out[k+1] = append(out[k+1], list[(k+i*(1+shift))%len(list)])
+			at := (k + i*(1+shift)) % len(list)
+			if draw {
+				at = drawn[k]
+			}
+			out[k+1] = append(out[k+1], list[at])
 		}
 	}
 	return out
 }
 
-// toldApart reports whether no two ranges have the same extent at each point.
+// toldApart reports whether no two ranges have the same extent at each point, and no range, nor the sum, the difference
+// or the product of two, looks like a constant. For past and seq of 9 and 3, 8 and 4, and 7 and 5, whatever has
+// past + seq places would be taken for something that has twelve in all runs.
 func toldApart(points [][]int64) bool {
-	for i := range points[0] {
-		for j := range i {
-			same := true
-			for _, p := range points {
-				same = same && p[i] == p[j]
+	same := func(of func(p []int64) int64) bool {
+		for _, p := range points {
+			if of(p) != of(points[0]) {
+				return false
 			}
-			if same {
+		}
+		return true
+	}
+	for i := range points[0] {
+		if same(func(p []int64) int64 { return p[i] }) {
+			return false
+		}
+		for j := range i {
+			if same(func(p []int64) int64 { return p[i] + p[j] }) || same(func(p []int64) int64 { return p[i] - p[j] }) ||
+				same(func(p []int64) int64 { return p[i] * p[j] }) {
 				return false
 			}
 		}

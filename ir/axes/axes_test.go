@@ -77,6 +77,26 @@ func TestExtents(t *testing.T) {
 	}
 }
 
+// A sum of two extents looks like no constant and like no extent of its own, and no run that is looked at has more rows
+// than there can be.
+func TestExtentsOfSums(t *testing.T) {
+	for _, hi := range [][2]int64{{9, 3}, {40, 8}, {12, 4}, {5, 5}, {20, 2}} {
+		two := []axes.Range{{Name: "past", Lo: 0, Hi: hi[0]}, {Name: "seq", Lo: 1, Hi: hi[1]}}
+		all := append(two, axes.SumRange(two, ir.Sym("past").Add(ir.Sym("seq"))))
+		points := axes.Extents(all)
+		same := true
+		for _, p := range points {
+			same = same && p[2] == points[0][2]
+			if p[2] != p[0]+p[1] || p[2] > all[2].Hi && hi[1] > 2 {
+				t.Errorf("%v: the sum is %d of %v", hi, p[2], p[:2])
+			}
+		}
+		if same {
+			t.Errorf("%v: the sum is %d in all runs", hi, points[0][2])
+		}
+	}
+}
+
 // ruleCase is an operator, and the axes of its result.
 type ruleCase struct{ inputs, body, want string }
 

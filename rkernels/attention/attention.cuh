@@ -174,7 +174,8 @@ struct Attention {
     RT_UNROLL
     for (int r = 0; r < kRows; ++r) {
       if (q0 + r >= a.queries) continue;
-      const float scale = a.nan_to_zero && !(s.sum[r] > 0.0f) ? 0.0f : 1.0f / s.sum[r];
+      const bool nothing = a.keys == 0 || (a.nan_to_zero && !(s.sum[r] > 0.0f));
+      const float scale = nothing ? 0.0f : 1.0f / s.sum[r];
       RT_UNROLL
       for (int c = 0; c < kRuns * kVec; ++c) {
         const int col = c / kVec * 32 * kVec + lane * kVec + c % kVec;

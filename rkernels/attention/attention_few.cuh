@@ -371,6 +371,7 @@ struct AttentionFew : BeginsEarly<Early> {
         const float by = rt::exp2(of[DM] - base);
         x += by * of[col], sum += by * of[DM + 1];
       }
+      if (a.keys == 0) max = 0.0f, sum = 1.0f;  // a sum of nothing is 0, and not 0 / 0 (results.cuh)
       const HeadPlace to(a.joined, batch + row.head, a.columns);
       const int query = tile.q0 + row.query;
       if constexpr (Part != 0) {

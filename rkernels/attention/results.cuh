@@ -76,11 +76,18 @@ struct AttentionResults {
   template <class Args>
   static RT_DEVICE float alone(const rt::Task& t, const Args& a, const HeadTile& tile, int row, bool tells, float max,
                                float sum) {
+    without_keys(a, max, sum);
     if constexpr (Part != 0) {
       if (tells) store_stats(t, a, tile, row, max, sum);
       return 1.0f;
     }
     return a.nan_to_zero && !(sum > 0.0f) ? kNothing : 1.0f / sum;
+  }
+
+  // Where a run has no keys at all, rows are sums of nothing, which are 0, and not 0 / 0: their weights count as 1.
+  template <class Args>
+  static RT_DEVICE void without_keys(const Args& a, float& max, float& sum) {
+    if (a.keys == 0) max = 0.0f, sum = 1.0f;
   }
 
   // Stores the maximum and the sum of a row of parts.
@@ -107,6 +114,7 @@ struct AttentionResults {
       by[g] = rt::exp2(stats[g * BQ] - base);
       sum += by[g] * stats[(KG + g) * BQ];
     }
+    without_keys(a, max, sum);
     if constexpr (Part != 0) store_stats(t, a, tile, row, max, sum);
     const bool nothing = !Part && a.nan_to_zero && !(sum > 0.0f);
     const float inverse = Part ? 1.0f : 1.0f / sum;
