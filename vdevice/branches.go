@@ -13,9 +13,9 @@ import (
 //
 // Nodes stand inside of nodes, as branches do.
 
-// minBranchLaunches is how many launches a conditional node has at least. On an H200 a node takes 4.9 µs where it is not
-// taken and 9.1 µs more than its launches where it is, a launch that ends at once 0.7 µs: with 32 launches a node saves
-// 18 µs in one case and costs half of that in the other.
+// minBranchLaunches is how many launches a conditional node has at least. On an H200 the first node of a graph takes 8 µs
+// where it is not taken, further ones 6 µs, and 12 µs more than its launches where it is taken; a launch that ends at once
+// takes 0.7 µs (conditional_nodes in bench/results/h200-changes.json).
 const minBranchLaunches = 32
 
 // Branch is successive waves, First up to, but without, Last, of which nothing is needed unless a condition holds.
