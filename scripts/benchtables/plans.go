@@ -19,7 +19,7 @@ var planColumns = []struct{ plan, title string }{
 }
 
 // planTable has the times of the Rammer paper's models under the plans of several papers, and how many times as long as
-// auto the others take.
+// auto the others take. A dash stands for a plan that was not compiled in time.
 func planTable(p *plans) [][]string {
 	rows := [][]string{{"model"}}
 	for _, c := range planColumns {
@@ -29,9 +29,12 @@ func planTable(p *plans) [][]string {
 		row := []string{name}
 		times := p.Models[name].Measured
 		for _, c := range planColumns {
-			text := f(times[c.plan], 0)
-			if c.plan != "auto" {
-				text += " (" + f(times[c.plan]/times["auto"], 2) + ")"
+			text := "–"
+			if us := times[c.plan]; us > 0 {
+				text = f(us, 0)
+				if c.plan != "auto" {
+					text += " (" + f(us/times["auto"], 2) + ")"
+				}
 			}
 			row = append(row, text)
 		}
