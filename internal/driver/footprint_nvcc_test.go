@@ -37,6 +37,8 @@ var moreCode = map[string]int64{
 	"gemm_wgmma": 17 << 10, // numbers of float32 are split in parts as well
 	"conv_wgmma": 20 << 10, // the places of an image's rows are computed as well
 	"gemm_strip": 16 << 10, // likewise
+	// What an epilogue adds waits in registers for all packs of a tile, each of which stands there by itself.
+	"gemm_column": 16 << 10,
 	// Two products of three parts each, and between them a softmax of all registers of the scores. Its loops are unrolled
 	// along the head, which keeps the queries in registers.
 	"attention_mma": 24 << 10,

@@ -37,3 +37,27 @@ func TestStrips(t *testing.T) {
 	c.Precision = precision.TF32
 	Check(t, append(cases, c))
 }
+
+// TestColumns checks columns of several tiles, which keep the right operand: nine tiles below each other, five of which
+// make an rTask, sums of several boxes, rows of the last box, of the last tile and of the last column of tiles that do
+// not exist, and epilogues with and without operands of rows.
+func TestColumns(t *testing.T) {
+	plain := Case{
+		Name: "plain", SMs: 4, In: "%x: float32[1093,88]",
+		Body: weights("b", 88, 140) + "%a = Softmax(%x)\n%y = MatMul(%a, %b)", Out: "%y",
+	}
+	residual := Case{
+		Name: "residual", SMs: 4, In: "%x: float32[1093,72], %r: float32[1093,200]",
+		Body: weights("b", 72, 200) + weights("c", 200) + fused("MatMul",
+			"%px: float32[1093,72], %pb: float32[72,200], %pc: float32[200], %pr: float32[1093,200]",
+			"%m = MatMul(%px, %pb)\n%s = Add(%m, %pc)\n%u = Add(%s, %pr)\n%z = Relu(%u)", "%z", "%x, %b, %c, %r"),
+		Out: "%y",
+	}
+	cases := []Case{residual.stored(precision.BF16)}
+	images := convCase("Conv", "2,136,18,31", []int{56, 136, 1, 1}, 56, "")
+	images.SMs = 2
+	for _, c := range append([]Case{plain, residual}, OnlyChannelsLast([]Case{images})...) {
+		cases = append(cases, c.stored(precision.FP16))
+	}
+	Check(t, cases)
+}

@@ -87,8 +87,10 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 		shapes = contraction.ForConstant(shapes)
 	}
 	// A prologue computes on the way to shared memory. It would wait for its operands while warp groups wait for it.
+	boxed := false
 	if p.B.Buf.Kind == roperator.Const && p.Prologue == nil {
-		groups := contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N, tileable(b, p))
+		boxed = tileable(b, p)
+		groups := contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N, boxed && !p.Image)
 		shapes = append(shapes, groups...)
 	}
 	// In 16 bits strips of a single tile take as long as other tiles, or longer.
@@ -103,7 +105,11 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 			if splits == 1 {
 				tiles = append(tiles, contraction.WideStrips(shapes, p.M, p.N, int64(b.Target().VEUs))...)
 			}
-			return gemmCandidates(b, tiles, p, t, splits)
+			out := gemmCandidates(b, tiles, p, t, splits)
+			if boxed && splits == 1 {
+				out = append(out, columnCandidates(b, p, t, b.Share(g))...)
+			}
+			return out
 		})
 }
 

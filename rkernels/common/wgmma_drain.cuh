@@ -34,6 +34,14 @@ class GroupDrain {
   static constexpr int kBatch = kTurns < kMost ? kTurns : kMost;
 
  public:
+  // What an epilogue needs of all rows, if that fits the registers of 128 bytes.
+  static constexpr int kPacks = (T::BN + kColumns - 1) / kColumns * kTurns;
+  static constexpr bool kMayBeEarly =
+      !std::is_empty_v<typename Epi::Row> && kPacks * static_cast<int>(sizeof(typename Epi::Row)) <= 128;
+  struct Early {
+    typename Epi::Row rows[kMayBeEarly ? kPacks : 1];
+  };
+
   // Bytes of shared memory of a group. It is aligned to 32.
   static constexpr int kBytes = 64 * kPitch * static_cast<int>(sizeof(In));
 
@@ -52,6 +60,26 @@ class GroupDrain {
         down_(static_cast<int>(out.s1)),
         to_(rt::place_of(t.template ptr<Out>(out.ref) + element(out, i0_, i1_, i2_))) {}
 
+  // Asks for what the epilogue needs of rows, before the sums are there.
+  RT_DEVICE void load(Early& early) const {
+    if constexpr (kMayBeEarly) {
+      RT_UNROLL
+      for (int i = 0; i < kPacks; ++i) {
+        const int i1 = i1_ + i % kTurns * kDown;
+        early.rows[i] = Epi::load_row(t_, epi_, i0_, i1 < end1_ ? i1 : end1_ - 1, near(i / kTurns * kColumns));
+      }
+    }
+  }
+
+  // Stores the sums with what load has asked for.
+  RT_DEVICE void store(const typename T::Acc& acc, const Early& early) {
+    if constexpr (kMayBeEarly) {
+      store_early<0>(acc, early);
+    } else {
+      store(acc);
+    }
+  }
+
   RT_DEVICE void store(const typename T::Acc& acc) {
     const int lane = t_.tid % 32;
     In* put = stage_ + (t_.tid % 128 / 32 * 16 + lane / 4) * kPitch + lane % 4 * 2;
@@ -61,16 +89,41 @@ class GroupDrain {
     for (int from = 0; from < T::BN && from < columns; from += kColumns) {
       rt::group_barrier(t_, group_);
       put_columns(acc, from, put);
-      const int i2 = i2_ + from, near2 = i2 < end2_ ? i2 : end2_ - P;
+      const int near2 = near(from);
       const typename Epi::Column column = Epi::load_column(t_, epi_, i0_, 0, near2);
       typename Epi::Row rows[kBatch];
       load_rows(0, near2, rows);
       rt::group_barrier(t_, group_);
-      take(i2 < end2_, near2, from, taken, column, rows);
+      take(i2_ + from < end2_, near2, from, taken, column, rows);
     }
   }
 
  private:
+  // Columns from column From of the tile on, and those behind them.
+  template <int From>
+  RT_DEVICE void store_early(const typename T::Acc& acc, const Early& early) {
+    if (From >= end2_ - (i2_ - t_.tid % kAcross * P)) return;
+    const int lane = t_.tid % 32;
+    rt::group_barrier(t_, group_);
+    put_columns<From>(acc, From, stage_ + (t_.tid % 128 / 32 * 16 + lane / 4) * kPitch + lane % 4 * 2);
+    const typename Epi::Column column = Epi::load_column(t_, epi_, i0_, 0, near(From));
+    rt::group_barrier(t_, group_);
+    const In* taken = stage_ + t_.tid % 128 / kAcross * kPitch + t_.tid % kAcross * P;
+    int64_t to = rt::mad_wide(From, sizeof(Out), to_);
+    const int left = i2_ + From < end2_ ? end1_ - i1_ : 0;
+    RT_UNROLL
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const Pack<In, P> in = *reinterpret_cast<const Pack<In, P>*>(taken + turn * kDown * kPitch);
+      const Pack<Out, P> result = Epi::apply_pack(epi_, column, early.rows[From / kColumns * kTurns + turn], in.v);
+      if (turn * kDown < left) *rt::at_place<Pack<Out, P>>(to) = result;
+      to = rt::mad_wide(down_, kDown * static_cast<int>(sizeof(Out)), to);
+    }
+    if constexpr (From + kColumns < T::BN) store_early<From + kColumns>(acc, early);
+  }
+
+  // The thread's pack so far from its first one, or the last one of the row if there is none.
+  RT_DEVICE int near(int from) const { return i2_ + from < end2_ ? i2_ + from : end2_ - P; }
+
   // Puts down columns from `from` on, a number of which there is code for each: sums are in registers.
   template <int From = 0>
   RT_DEVICE static void put_columns(const typename T::Acc& acc, int from, In* put) {

@@ -22,12 +22,13 @@
 
 namespace rk {
 
-// ROOM is the bytes of shared memory beside the ring of the filter. X is the element type of the image, E that of the
-// filter. They are one type, float for products of tf32, or integers of 8 bits with a sign or without.
-template <int BM, int BN, int Products, int ROOM, class X, class E, class Epi, class Pro>
+// WG warp groups share the BM rows. ROOM is the bytes of shared memory beside the ring of the filter. X is the
+// element type of the image, E that of the filter. They are one type, float for products of tf32, or integers of 8
+// bits with a sign or without.
+template <int BM, int BN, int WG, int Products, int ROOM, class X, class E, class Epi, class Pro>
 struct ConvTaps {
-  // Two warp groups. Each has 64 rows of every 128, and multiplies them one after another by the same columns.
-  using T = GroupTile<X, E, 128, BN, 1, 4, Products, true>;
+  // Each group has 64 rows of every 64·WG, and multiplies them one after another by the same columns.
+  using T = GroupTile<X, E, 64 * WG, BN, 1, 4, Products, true>;
   static constexpr int kParts = BM / T::BM;
   using Acc = typename T::Acc[kParts];
   static constexpr int kThreads = T::kThreads;
