@@ -166,6 +166,9 @@ func printHold(s *strings.Builder, f *functor.Functor) {
 }
 
 func loadOperand(load string, o functor.Operand, i int) string {
+	if o.Words {
+		load = "word_operand"
+	}
 	return fmt.Sprintf("rk::%s<%s>(t, a.op[%d], i0, i1, i2)", load, rkernels.ElementType(o.DType), i)
 }
 

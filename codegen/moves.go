@@ -39,15 +39,18 @@ type staging struct {
 	imports  int64
 	slots    int // words
 	resident bool
+	words    bool // rKernels poll and store tagged words themselves
 }
 
 func (s *staging) raise(o staging) {
 	s.moves, s.imports, s.slots = max(s.moves, o.moves), max(s.imports, o.imports), max(s.slots, o.slots)
-	s.resident = s.resident || o.resident
+	s.resident, s.words = s.resident || o.resident, s.words || o.words
 }
 
 func (l *layout) addStaging(c *roperator.Candidate) {
-	l.staging.raise(staging{imports: c.ImportArea(), resident: c.Inst.Kernel.Resident})
+	l.staging.raise(staging{
+		imports: c.ImportArea(), resident: c.Inst.Kernel.Resident, words: len(c.Polls)+len(c.Gives) > 0,
+	})
 }
 
 // allStaging is the staging of all models that share the program.

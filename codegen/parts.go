@@ -80,7 +80,7 @@ var partHeaders = []struct {
 // usedParts finds what some launch uses, of any model that shares the program.
 func (l *layout) usedParts() parts {
 	st := l.allStaging()
-	e := parts{moves: st.moves > 0, slots: st.slots > 0, general: l.live.rules > 0}
+	e := parts{moves: st.moves > 0 || st.words, slots: st.slots > 0, general: l.live.rules > 0}
 	for i := range l.kernels {
 		e.add(l.partsOf(&l.kernels[i]))
 	}

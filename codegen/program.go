@@ -40,6 +40,7 @@ func (s *source) program() {
 		{"the most vEUs that must be on the device at once", "int", "kVEUs", s.mostVEUs()},
 		{"the most moves of a step", "int", "kMoves", st.moves},
 		{"elements of the import area", "int", "kImports", st.imports},
+		{"whether rKernels poll and store tagged words themselves", "bool", "kWords", st.words},
 		{"words of slots, and behind them of what near steps keep", "int", "kSlots", st.slots},
 		{"vEUs of a multiprocessor", "int", "kVEUsPerSM", max(1, s.plan.Spec.VEUsPerSM)},
 		{"bytes of shared memory that keep a multiprocessor from holding two such blocks", "int", "kAlone", r.Alone},

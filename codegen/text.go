@@ -88,6 +88,9 @@ func (l *layout) ref(r rkernels.Ref) string {
 		return fmt.Sprintf("RT_REF(%s, %d)", l.outputs[b.Index].space, r.Offset)
 	}
 	at := l.plan.Arena[b.ID]
+	if at < 0 && l.plan.Words[b.ID] >= 0 && roperator.PerWord(b.DType) > 0 {
+		return strconv.FormatInt(l.plan.Words[b.ID]+r.Offset/roperator.WordBytes, 10) // the number of a word
+	}
 	if at < 0 {
 		if b.Elems > 0 {
 			panic(fmt.Sprintf("BUG: buffer %s has no place in the arena", b.Name))

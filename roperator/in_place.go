@@ -16,9 +16,9 @@ func Pointwise(reads []Access) []Access {
 //	r = softmax(y)             y[i] is read for all of r's row: r must lie elsewhere
 //
 // Whether others still need the operand is for the caller to find out. There is no result, and the list is empty, for
-// candidates that write several buffers, or whose operands or results the executor moves.
+// candidates that write several buffers, or whose operands or results the executor moves or travel in tagged words.
 func (c *Candidate) Replaceable() (result *Buffer, operands []*Buffer) {
-	if len(c.Writes) != 1 || len(c.Imports)+len(c.Exports) > 0 {
+	if len(c.Writes) != 1 || len(c.Imports)+len(c.Exports)+len(c.Polls)+len(c.Gives) > 0 {
 		return nil, nil
 	}
 	out := c.Writes[0].View

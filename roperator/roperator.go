@@ -131,6 +131,12 @@ type Candidate struct {
 	Work   Work
 	// Imports are the reads, and Exports the writes, that the executor carries out for the rKernel.
 	Imports, Exports []Staged
+	// Polls are the reads, by index, and Gives the writes, whose buffers travel in tagged words that the rKernel polls and
+	// stores itself. Such a buffer is nowhere else, and the rKernel's references to it are numbers of words.
+	Polls, Gives []int
+	// Like is the candidate with the same rTasks that has these buffers in plain memory; nil where there are none. The two
+	// cost the same.
+	Like *Candidate
 	// Resident is the packed constant of which every rTask keeps a block of its own on chip, nil if there is none. If
 	// a vEU runs steps with the same rTask number, instance and Resident one after another, the block is loaded once.
 	Resident *Buffer

@@ -1,6 +1,10 @@
 package roperator
 
-import "github.com/rammerc/rammerc/ir"
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+)
 
 // WordBytes is the size of a word, in bytes. The executor moves words, and a tagged word carries one beside its tag:
 // the hardware stores 64 bits at once.
@@ -8,6 +12,15 @@ const WordBytes = 4
 
 // IsWord reports whether elements of type d are words, so that the executor can move them.
 func IsWord(d ir.DType) bool { return d.Size() == WordBytes }
+
+// PerWord is how many elements of type d a tagged word carries; 0 if it carries none.
+func PerWord(d ir.DType) int64 {
+	switch n := d.Size(); n {
+	case WordBytes, WordBytes / 2:
+		return int64(WordBytes / n)
+	}
+	return 0
+}
 
 // quad is how many words an aligned load of 16 bytes brings from shared memory.
 const quad = 4
@@ -105,14 +118,41 @@ func (s *Staged) AppendRuns(dst []Run, task int) []Run {
 	}
 }
 
-// Imported says for each of c's reads, by index, whether it is an import; nil if there are none.
-func (c *Candidate) Imported() []bool { return marked(c.Imports, len(c.Reads)) }
+// WholeWords reports whether the part of the view that an rTask accesses is made up of whole words of so many elements.
+func (a *Access) WholeWords(task int, perWord int64) bool {
+	if perWord == 1 {
+		return true
+	}
+	n := len(a.View.Shape)
+	lo, hi := make([]int64, n), slices.Clone(a.View.Shape)
+	if a.Box != nil {
+		a.Box(task, lo, hi)
+	}
+	first, whole := a.View.Offset, false
+	for d, stride := range a.View.Strides {
+		extent := hi[d] - lo[d]
+		switch {
+		case extent <= 0:
+			return true
+		case extent > 1 && stride == 1:
+			whole = extent%perWord == 0
+		case extent > 1 && stride%perWord != 0:
+			return false
+		}
+		first += lo[d] * stride
+	}
+	return whole && first%perWord == 0
+}
 
-// Exported says for each of c's writes, by index, whether it is an export; nil if there are none.
-func (c *Candidate) Exported() []bool { return marked(c.Exports, len(c.Writes)) }
+// Imported says for each of c's reads, by index, whether it may be of tagged words: an import, or what the rKernel polls
+// itself; nil if there are none.
+func (c *Candidate) Imported() []bool { return marked(c.Imports, c.Polls, len(c.Reads)) }
 
-func marked(list []Staged, n int) []bool {
-	if len(list) == 0 {
+// Exported says for each of c's writes, by index, whether it may be of tagged words; nil if there are none.
+func (c *Candidate) Exported() []bool { return marked(c.Exports, c.Gives, len(c.Writes)) }
+
+func marked(list []Staged, own []int, n int) []bool {
+	if len(list)+len(own) == 0 {
 		return nil
 	}
 	out := make([]bool, n)
@@ -120,6 +160,9 @@ func marked(list []Staged, n int) []bool {
 		if k := list[i].Index; k >= 0 {
 			out[k] = true
 		}
+	}
+	for _, k := range own {
+		out[k] = true
 	}
 	return out
 }

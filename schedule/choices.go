@@ -142,7 +142,9 @@ func residentChoices(all [][]choice) int {
 
 // special reports that the candidate is for data that travel in tagged words, or for operands that are kept on chip.
 // It is decided later whether such candidates are used.
-func (c *choice) special() bool { return c.c.Resident != nil || len(c.c.Exports) > 0 }
+func (c *choice) special() bool {
+	return c.c.Resident != nil || len(c.c.Exports) > 0 || c.c.Like != nil
+}
 
 // streamStep is the most bytes that any rKernel takes from its stream of weights at a time.
 func streamStep(all [][]choice) int {

@@ -18,6 +18,7 @@ type planner struct {
 	ops                     *opGraph
 	plain, resident, staged [][]choice // per rOperator
 	forClusters             [][]choice // likewise, for data that stay in a cluster
+	worded                  [][]choice // likewise, for rows in tagged words
 	waves                   [][]int32  // of the policy
 	together                [][]int32  // the same for rPrograms: rOperators of one branch follow each other (branches.go)
 	cluster                 int        // vEUs in a cluster of an rProgram; 0: there are none
@@ -37,7 +38,7 @@ func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, pol
 	if len(g.Loops) > 0 {
 		return p, newParts(p, spec, costs, policy)
 	}
-	p.plain, p.resident, p.staged, p.forClusters = splitChoices(choices)
+	p.plain, p.resident, p.staged, p.forClusters, p.worded = splitChoices(choices)
 	p.waves = policy.waves(p)
 	p.together = p.ops.together(p.waves)
 	return p, nil
@@ -111,11 +112,23 @@ func init() { // some kinds choose among others
 			doc: "as rprogram, with vEUs in clusters of 8, which pass tagged data through shared memory"},
 		{name: "clusters-4", make: clustered(4), try: 16, cluster: 4, doc: "as clusters-8, with clusters of 4"},
 		{name: "clusters-2", make: clustered(2), cluster: 2, doc: "as clusters-8, with clusters of 2"},
+		{name: "rows", make: (*planner).withRows, try: 17,
+			doc: "as rprogram, with rows of 16-bit values in tagged words, which rTasks poll themselves"},
 	}
 }
 
 func (p *planner) rprogram() *vdevice.Plan {
 	s := p.scheduler(true)
+	return s.segments(s.single(p.together, vdevice.RProgram))
+}
+
+// withRows makes an rProgram whose rows travel in tagged words where all that read them can poll them. Parts of a graph
+// with loops have none, since others may read what they leave.
+func (p *planner) withRows() *vdevice.Plan {
+	s := p.scheduler(true)
+	if p.shared == nil {
+		s.residence.handRows(p.g, p.worded)
+	}
 	return s.segments(s.single(p.together, vdevice.RProgram))
 }
 

@@ -41,16 +41,18 @@ type residence struct {
 
 // splitChoices separates the candidates that are for special use from the plain ones. Resident candidates are for
 // rOperators in groups, staged ones for data that travel in tagged words, and those for clusters for data that stay
-// in a cluster.
-func splitChoices(all [][]choice) (plain, resident, staged, forClusters [][]choice) {
+// in a cluster. worded ones poll and store tagged words themselves.
+func splitChoices(all [][]choice) (plain, resident, staged, forClusters, worded [][]choice) {
 	n := len(all)
-	plain, resident, staged, forClusters = make([][]choice, n), make([][]choice, n), make([][]choice, n),
-		make([][]choice, n)
+	plain, resident, staged, forClusters, worded = make([][]choice, n), make([][]choice, n), make([][]choice, n),
+		make([][]choice, n), make([][]choice, n)
 	for op, choices := range all {
 		for _, ch := range choices {
 			switch {
-			case len(ch.c.Conditions) > 0 && (ch.c.Resident != nil || len(ch.c.Exports) > 0):
+			case len(ch.c.Conditions) > 0 && ch.special():
 				// An rTask that may be jumped over is in no run, and nobody polls what it writes.
+			case ch.c.Like != nil:
+				worded[op] = append(worded[op], ch)
 			case ch.c.Resident != nil:
 				resident[op] = append(resident[op], ch)
 			case ch.c.Inst.Kernel.Near:
@@ -63,7 +65,7 @@ func splitChoices(all [][]choice) (plain, resident, staged, forClusters [][]choi
 		}
 		sort.SliceStable(resident[op], func(i, j int) bool { return resident[op][i].c.Tasks > resident[op][j].c.Tasks })
 	}
-	return plain, resident, staged, forClusters
+	return plain, resident, staged, forClusters, worded
 }
 
 // newResidence finds the groups, chooses for each the narrowest slices with which all groups find room that are in

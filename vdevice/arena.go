@@ -100,7 +100,7 @@ func (plan *Plan) layoutWords() {
 		for _, s := range plan.Segments {
 			if s.Program.CarryOf(buf).HasTags() {
 				plan.Words[buf] = plan.WordsLen
-				plan.WordsLen += (plan.Graph.Buffers[buf].Elems + 15) / 16 * 16 // lines of their own
+				plan.WordsLen += (taggedWords(plan.Graph.Buffers[buf]) + 15) / 16 * 16 // lines of their own
 			}
 		}
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // taggedEdges are edges by tagged data. Every element is a word of 64 bits in global memory: its 32 bits, and beside
-// them the number of the launch, its tag. The producer stores both at once, and readers poll the words themselves until
-// all tags are those of this launch:
+// them the number of the launch, its tag. Two elements of 16 bits share a word. The producer stores all of it at once,
+// and readers poll the words themselves until all tags are those of this launch:
 //
 //	element │ tag of launch 7 │      a reader of launch 7 goes on;
 //	element │ tag of launch 6 │      one that finds this tag polls again
@@ -146,7 +146,7 @@ func (taggedEdges) whole(v *verifier) {
 				bad(buf, "is tagged by segment %d and by segment %d", other, i)
 			}
 			home[buf] = i
-			if b := v.plan.Graph.Buffers[buf]; !roperator.IsWord(b.DType) || b.Kind == roperator.Input ||
+			if b := v.plan.Graph.Buffers[buf]; roperator.PerWord(b.DType) == 0 || b.Kind == roperator.Input ||
 				b.Kind == roperator.Const {
 				bad(buf, "cannot be tagged: it is of type %v and kind %v", b.DType, b.Kind)
 			} else if b.State {
@@ -157,6 +157,9 @@ func (taggedEdges) whole(v *verifier) {
 		}
 	}
 	v.wordsLen()
+	for id := range v.plan.Graph.Ops {
+		v.ownWords(int32(id), home, bad)
+	}
 	if len(home) == 0 {
 		return
 	}
@@ -193,12 +196,55 @@ func (v *verifier) carriedBy(id int32, home map[int]int, bad func(buf int, forma
 	}
 }
 
+// ownWords checks what an rKernel polls and stores itself: it travels in words of the rOperator's own program and is
+// nowhere else, and an rTask stores whole words. The executor moves no words of several elements.
+func (v *verifier) ownWords(id int32, home map[int]int, bad func(buf int, format string, args ...any)) {
+	if v.seg[id] < 0 {
+		return
+	}
+	p, op := v.plan.Segments[v.seg[id]].Program, v.plan.Graph.Ops[id]
+	c := p.Candidate(id)
+	check := func(what string, a *roperator.Access) {
+		buf := a.View.Buf.ID
+		if seg, tagged := home[buf]; !tagged || int32(seg) != v.seg[id] || p.CarryOf(buf) != Tagged {
+			bad(buf, "does not travel in words of segment %d alone, and %s %s such words", v.seg[id], opName(op), what)
+		}
+	}
+	for _, i := range c.Polls {
+		check("polls", &c.Reads[i])
+	}
+	for _, i := range c.Gives {
+		a := &c.Writes[i]
+		check("stores", a)
+		for task := range c.Tasks {
+			if !a.WholeWords(task, max(1, roperator.PerWord(a.View.DType()))) {
+				bad(a.View.Buf.ID, "has words of which rTask %d of %s writes a part", task, opName(op))
+				break
+			}
+		}
+	}
+	for _, list := range [][]roperator.Staged{c.Imports, c.Exports} {
+		for i := range list {
+			b := list[i].Access.View.Buf
+			if _, tagged := home[b.ID]; tagged && !roperator.IsWord(b.DType) {
+				bad(b.ID, "has words of several elements, which the executor cannot move for %s", opName(op))
+			}
+		}
+	}
+}
+
+// taggedWords is how many tagged words all elements of a buffer take.
+func taggedWords(b *roperator.Buffer) int64 {
+	n := max(1, roperator.PerWord(b.DType))
+	return (b.Elems + n - 1) / n
+}
+
 // wordsLen checks that the plan asks for no more tagged words than lines of them for all buffers hold: the run time
 // allocates what the plan says.
 func (v *verifier) wordsLen() {
 	most := int64(0)
 	for _, b := range v.plan.Graph.Buffers {
-		most += (b.Elems + 15) / 16 * 16
+		most += (taggedWords(b) + 15) / 16 * 16
 	}
 	if v.plan.WordsLen < 0 || v.plan.WordsLen > most {
 		v.l.Add(v.problem(badCarry, "the plan has %d tagged words, all its buffers take %d", v.plan.WordsLen, most))
@@ -223,14 +269,14 @@ func (v *verifier) words(home map[int]int, bad func(buf int, format string, args
 	end, last := int64(0), -1
 	for _, buf := range ids {
 		at := v.plan.Words[buf]
-		if at < 0 || at+v.plan.Graph.Buffers[buf].Elems > v.plan.WordsLen {
+		if at < 0 || at+taggedWords(v.plan.Graph.Buffers[buf]) > v.plan.WordsLen {
 			bad(buf, "has its tagged words at %d, want them inside the %d of the plan", at, v.plan.WordsLen)
 			continue
 		}
 		if at < end {
 			bad(buf, "shares tagged words with buffer %d", last)
 		}
-		end, last = at+v.plan.Graph.Buffers[buf].Elems, buf
+		end, last = at+taggedWords(v.plan.Graph.Buffers[buf]), buf
 	}
 }
 

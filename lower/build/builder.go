@@ -49,6 +49,7 @@ type Builder struct {
 	counts     map[int]roperator.View // of ranges, the extents that the device has found so far
 	loops      loops
 	callerMaps int // tensor maps that matrices of the caller may take
+	inWords    map[*roperator.Buffer]bool
 }
 
 // New starts to lower g for a target, with the kernels of a catalogue and p's precisions. lowerNode lowers a single node.
@@ -61,8 +62,8 @@ func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.
 		source: g, graph: &roperator.Graph{Name: g.Name},
 		views: map[*ir.Value]roperator.View{}, homes: map[*ir.Value]roperator.View{},
 		consts: map[*ir.Tensor]*roperator.Buffer{}, packed: map[string]*roperator.Buffer{},
-		largest: map[int]float32{},
-		names:   map[string]int{}, shares: shares(g),
+		largest: map[int]float32{}, inWords: map[*roperator.Buffer]bool{},
+		names: map[string]int{}, shares: shares(g),
 		squeezes: map[*ir.Value]*Squeeze{}, parts: map[*ir.Value]*Parts{}, seconds: map[*ir.Node]*Group{},
 		paired: map[*ir.Node]bool{}, late: newPostponed(lowerNode), target: t, kernels: kernels, precision: p, counts: map[int]roperator.View{},
 		open: map[*ir.Value]bool{},
@@ -338,6 +339,7 @@ func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) {
 	for _, c := range candidates {
 		b.readCounts(c)
 		b.readConditions(c)
+		b.noteWords(c)
 	}
 	base := b.group.Node.Name
 	if base == "" {
@@ -351,15 +353,6 @@ func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) {
 	op := &roperator.ROperator{ID: len(b.graph.Ops), Name: name, Kind: kind, Origins: b.group.Node.Origins,
 		Precision: b.Precision(), Candidates: candidates, Loop: b.loops.now}
 	b.graph.Ops = append(b.graph.Ops, op)
-}
-
-// AddParts is Add for an rOperator whose output is partial results.
-func (b *Builder) AddParts(kind string, parts roperator.Parts, candidates ...*roperator.Candidate) {
-	before := len(b.graph.Ops)
-	b.Add(kind+" (partial sums)", candidates...)
-	for _, op := range b.graph.Ops[before:] {
-		op.Parts = parts
-	}
 }
 
 // reportNone reports which kernels the candidates of an rOperator would have needed.

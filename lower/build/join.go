@@ -34,3 +34,12 @@ func (b *Builder) Second(g *Group) *Group { return b.seconds[g.Node] }
 
 // Paired reports whether n is carried out together with another product.
 func (b *Builder) Paired(n *ir.Node) bool { return b.paired[n] }
+
+// AddParts is Add for an rOperator whose output is partial results.
+func (b *Builder) AddParts(kind string, parts roperator.Parts, candidates ...*roperator.Candidate) {
+	before := len(b.graph.Ops)
+	b.Add(kind+" (partial sums)", candidates...)
+	for _, op := range b.graph.Ops[before:] {
+		op.Parts = parts
+	}
+}

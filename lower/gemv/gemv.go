@@ -81,9 +81,7 @@ func scalarCandidates(b *build.Builder, p contraction.Product, t *tails.Tail) []
 		}
 	}
 	if p.K > 0 {
-		for _, s := range streamShapes(b.Target(), &p) {
-			candidates = append(candidates, gemvStreamCandidate(b, p, s, t, pro, proArgs))
-		}
+		candidates = append(candidates, streamCandidates(b, p, t, pro, proArgs)...)
 	}
 	return candidates
 }

@@ -204,14 +204,22 @@ func (s *lineShape) scaleAt(i, j int64) int64 {
 func lineCandidates(b *build.Builder, p contraction.Product, w lineWeights, t *tails.Tail, pro *functor.Functor,
 	proArgs rkernels.Struct, packed func(lineShape) roperator.View) []*roperator.Candidate {
 	var out []*roperator.Candidate
-	for _, s := range lineShapes(b.Target(), &p, w) {
-		out = append(out, lineCandidate(b, p, s, t, pro, proArgs, packed(s)))
+	for i, s := range lineShapes(b.Target(), &p, w) {
+		weights := packed(s)
+		c := lineCandidate(b, p, s, 0, t, pro, proArgs, weights)
+		out = append(out, c)
+		if i == 0 && c.Inst != nil {
+			buffers := wordBuffers(b, &p, t, s.v, 8, s.groups/s.pairs*s.columns())
+			out = append(out, inWords(c, &p, t, buffers, func(t *tails.Tail, words int64) *roperator.Candidate {
+				return lineCandidate(b, p, s, words, t, pro, proArgs, weights)
+			})...)
+		}
 	}
 	return out
 }
 
-func lineCandidate(b *build.Builder, p contraction.Product, s lineShape, t *tails.Tail, pro *functor.Functor,
-	proArgs rkernels.Struct, packed roperator.View) *roperator.Candidate {
+func lineCandidate(b *build.Builder, p contraction.Product, s lineShape, words int64, t *tails.Tail,
+	pro *functor.Functor, proArgs rkernels.Struct, packed roperator.View) *roperator.Candidate {
 	bn, tiles := s.groups/s.pairs*s.columns(), s.tasks()
 	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: p.M, BN: bn, TM: 1, TN: tiles, Splits: 1,
 		KSplit: p.K}
@@ -221,8 +229,8 @@ func lineCandidate(b *build.Builder, p contraction.Product, s lineShape, t *tail
 	weights := float64(s.groups * s.columns() * s.spans * s.slices * s.slice())
 	format := rkernels.Struct{{Name: "zero", Value: rkernels.Float(s.zero)}}
 	return &roperator.Candidate{
-		Inst: b.Instance("gemv_mma", s.mb, s.p, s.wk, s.u, s.ks, s.v, normalises(&p), s.pairs, joined(&p), p.A.DType(),
-			s.element, s.bits, s.form, s.group, s.scaleBytes(), t.Functor, pro),
+		Inst: b.Instance("gemv_mma", s.mb, s.p, s.wk, s.u, s.ks, s.v, normalises(&p), s.pairs, joined(&p), words,
+			p.A.DType(), s.element, s.bits, s.form, s.group, s.scaleBytes(), t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
 		Args: []rkernels.Field{
 			arg.Ref("a", stored(&p)), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},

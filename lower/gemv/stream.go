@@ -157,8 +157,25 @@ func epsilon(p *contraction.Product) float32 {
 	return 0
 }
 
-func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape, t *tails.Tail, pro *functor.Functor,
-	proArgs rkernels.Struct) *roperator.Candidate {
+// streamCandidates are those of gemv_stream. Rows travel in tagged words in rPrograms alone, whose vEUs have one rTask.
+func streamCandidates(b *build.Builder, p contraction.Product, t *tails.Tail, pro *functor.Functor,
+	proArgs rkernels.Struct) []*roperator.Candidate {
+	var out []*roperator.Candidate
+	for i, s := range streamShapes(b.Target(), &p) {
+		c := gemvStreamCandidate(b, p, s, 0, t, pro, proArgs)
+		out = append(out, c)
+		if i == 0 && c.Inst != nil {
+			buffers := wordBuffers(b, &p, t, s.v, s.run, s.groups/s.pairs*s.columns())
+			out = append(out, inWords(c, &p, t, buffers, func(t *tails.Tail, words int64) *roperator.Candidate {
+				return gemvStreamCandidate(b, p, s, words, t, pro, proArgs)
+			})...)
+		}
+	}
+	return out
+}
+
+func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape, words int64, t *tails.Tail,
+	pro *functor.Functor, proArgs rkernels.Struct) *roperator.Candidate {
 	packed := packStream(b, &p, s)
 	batchStep := pack.BatchStrides(p.B, s.stored()*s.groupElems())
 	bn, tiles := s.groups/s.pairs*s.columns(), s.tasks()
@@ -168,9 +185,8 @@ func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape,
 	results := float64(p.M * min(bn, p.N))
 	size := int64(packed.DType().Size())
 	return &roperator.Candidate{
-		Inst: b.Instance("gemv_stream", s.mb, s.c, s.t, s.wk, s.kq, s.v, normalises(&p), s.pairs, joined(&p),
-			p.A.DType(),
-			packed.DType(), t.Functor, pro),
+		Inst: b.Instance("gemv_stream", s.mb, s.c, s.t, s.wk, s.kq, s.v, normalises(&p), s.pairs, joined(&p), words,
+			p.A.DType(), packed.DType(), t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
 		Args: []rkernels.Field{
 			arg.Ref("a", stored(&p)), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},

@@ -1,6 +1,8 @@
 package tails
 
 import (
+	"slices"
+
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/rkernels"
@@ -69,22 +71,16 @@ func inPacks(v roperator.View, n int64) bool {
 
 func epilogue(in ir.DType, root *functor.Expr, operands []roperator.View,
 	pack int) (*functor.Functor, rkernels.Struct) {
-	f := functor.NewEpilogue(in, root, loads(operands, pack), pack)
+	f := functor.NewEpilogue(in, root, loads(operands, pack, nil), pack)
 	return f, epilogueArgs(f, operands)
 }
 
-// pairEpilogue is Epilogue where leaf `pair` is the kernel's second result.
-func pairEpilogue(in ir.DType, root *functor.Expr, pair int,
-	operands []roperator.View) (*functor.Functor, rkernels.Struct) {
-	f := functor.NewPairEpilogue(in, root, pair, loads(operands, 1))
-	return f, epilogueArgs(f, operands)
-}
-
-// loads says how operands, leaves 1…, are loaded.
-func loads(operands []roperator.View, pack int) []functor.Operand {
+// loads says how operands, leaves 1…, are loaded, those of the given buffers as tagged words.
+func loads(operands []roperator.View, pack int, words []*roperator.Buffer) []functor.Operand {
 	var list []functor.Operand
 	for i, v := range operands {
-		o := functor.Operand{Leaf: i + 1, DType: v.DType(), Const: v.Buf.Kind == roperator.Const}
+		o := functor.Operand{Leaf: i + 1, DType: v.DType(), Const: v.Buf.Kind == roperator.Const,
+			Words: slices.Contains(words, v.Buf)}
 		if pack > 1 {
 			o.Repeats, o.Still = v.Stride(2) == 0, o.Const && v.Stride(1) == 0
 		}

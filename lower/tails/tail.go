@@ -36,6 +36,10 @@ type Tail struct {
 	home     *roperator.View  // where out must be copied to when the destination cannot be seen as [i0][i1][i2]
 	temp     roperator.View   // the dense stand-in for home
 	floored  bool             // the functor is a Relu and nothing else
+
+	in   ir.DType // of the kernel's result
+	root *functor.Expr
+	pair int // the leaf of the second result; 0: there is none
 }
 
 // Spec describes the result of a kernel for New.
@@ -115,13 +119,47 @@ func New(b *build.Builder, g *build.Group, s Spec) *Tail {
 		t.operands = append(t.operands, asCube(b, v, s))
 	}
 	t.placeOut(b, s.Arrange(b.Out(g.Outputs[0])), s)
+	t.in, t.root, t.pair = s.DType, root, pair
 	if pair > 0 {
-		t.Functor, t.Args = pairEpilogue(s.DType, root, pair, t.operands)
+		t.byElement(nil)
 	} else {
 		t.Functor, t.Args = PackedEpilogue(s.DType, root, t.operands, t.Out, s.Run)
 	}
 	return t
 }
+
+// byElement makes a functor that is called for one element at a time and polls the operands in the given buffers as
+// tagged words.
+func (t *Tail) byElement(words []*roperator.Buffer) {
+	operands := loads(t.operands, 1, words)
+	if t.pair > 0 {
+		t.Functor = functor.NewPairEpilogue(t.in, t.root, t.pair, operands)
+	} else {
+		t.Functor = functor.NewEpilogue(t.in, t.root, operands, 1)
+	}
+	t.Args = epilogueArgs(t.Functor, t.operands)
+}
+
+// InWords is the tail of a kernel that calls it for one element at a time, with the operands in the given buffers as
+// tagged words.
+func (t *Tail) InWords(words []*roperator.Buffer) *Tail {
+	out := *t
+	out.byElement(words)
+	return &out
+}
+
+// MayLeaveInWords reports whether results may be stored as tagged words of two elements, in runs of so many along i2.
+// Rows of float32 need twice as many words, and programs took longer with them.
+func (t *Tail) MayLeaveInWords(run int64) bool {
+	out, per := t.Out, roperator.PerWord(t.Out.DType())
+	if out.Buf.Kind != roperator.Arena || out.Buf.State || per != 2 || out.Stride(2) != 1 {
+		return false
+	}
+	return run%per == 0 && out.Shape[2]%per == 0 && out.Offset%per == 0 && out.Stride(0)%per == 0 && out.Stride(1)%per == 0
+}
+
+// Operands are the operands as [i0][i1][i2], constants included.
+func (t *Tail) Operands() []roperator.View { return t.operands }
 
 // PartialSums is the functor of an rOperator that stores sums of float32 as they are, into out, for another rOperator
 // that adds them up and has this tail. Where the tail is a Relu it is the same functor, of minus infinity instead of 0:

@@ -56,6 +56,9 @@ func NewCosts(g *roperator.Graph, model profiler.Costs, base *db.DB, keys *Keys,
 	}
 	for _, op := range g.Ops {
 		for _, cand := range op.Candidates {
+			if cand.Like != nil {
+				continue // it costs what that one costs
+			}
 			key, err := keys.Of(g, cand)
 			if err != nil {
 				return nil, err
@@ -84,12 +87,15 @@ func (c *Costs) Enough() bool {
 // Standalone reports whether rTasks of the candidate need nothing of the steps around them: the executor does not bring
 // their operands, and keeps nothing on chip for them. What is measured of others is the time from when all that is there.
 func Standalone(c *roperator.Candidate) bool {
-	return c.Resident == nil && len(c.Imports) == 0 && len(c.Exports) == 0 && !c.Inst.Kernel.Resident
+	return c.Resident == nil && len(c.Imports) == 0 && len(c.Exports) == 0 && !c.Inst.Kernel.Resident && c.Like == nil
 }
 
 // TaskTime is the measured time of an rTask of c, or what the model says on the scale of the measurements, as it is in
 // programs.
 func (c *Costs) TaskTime(cand *roperator.Candidate) float64 {
+	if cand.Like != nil {
+		cand = cand.Like
+	}
 	if c.slower == nil || !Standalone(cand) {
 		return c.byItself(cand)
 	}
@@ -163,7 +169,11 @@ func Strike(g *roperator.Graph, base *db.DB, keys *Keys) ([]Problem, error) {
 		var keep []*roperator.Candidate
 		var bad []Problem
 		for _, c := range op.Candidates {
-			key, err := keys.Of(g, c)
+			same := c
+			if c.Like != nil {
+				same = c.Like
+			}
+			key, err := keys.Of(g, same)
 			if err != nil {
 				return nil, err
 			}

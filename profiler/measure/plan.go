@@ -112,7 +112,7 @@ func subjectsOf(g *roperator.Graph, op *roperator.ROperator, costs profiler.Cost
 	signature string, err error) {
 	best := map[bool]float64{true: math.Inf(1), false: math.Inf(1)}
 	for _, c := range op.Candidates {
-		if c.Tasks == 0 {
+		if c.Tasks == 0 || c.Like != nil {
 			continue
 		}
 		s := &subject{cand: c, modelled: costs.TaskTime(c)}

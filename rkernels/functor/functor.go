@@ -65,6 +65,8 @@ type Operand struct {
 	// Still says that it is a constant that is the same for all i1 of an epilogue's cube, such as the bias of a column.
 	// Where packs are computed it is loaded once for all rows.
 	Still bool
+	// Words says that it travels in tagged words, which epilogues poll.
+	Words bool
 }
 
 // New completes f.
@@ -179,6 +181,9 @@ func (f *Functor) spell() string {
 	}
 	for _, o := range f.Operands {
 		fmt.Fprintf(&b, " %d:%s:%t:%t:%t", o.Leaf, o.DType, o.Const, o.Repeats, o.Still)
+		if o.Words {
+			b.WriteString(":words")
+		}
 	}
 	name := map[*Expr]string{nil: "none"}
 	statements := 0

@@ -15,7 +15,7 @@
 // otherwise, so they cost nothing. Products are exact in float32.
 //
 // With Norm the rows of A are normalised: C is also divided by the root of the mean square of its row of A, as it is
-// behind the prologue, plus an epsilon. Pairs and Joined are as in streamed_rows.cuh.
+// behind the prologue, plus an epsilon. Pairs, Joined and Words are as in streamed_rows.cuh.
 #pragma once
 
 #include <cmath>
@@ -33,10 +33,10 @@ namespace rk {
 // columns each: together a group. A slice is what all warps take of a group's weights at a time, U lines each. The
 // parts of A are in shared memory, for at most KS values of k at a time, a span. The stream has, for each span, the
 // slices of one group after another. X is the element type of A, of which one load brings V values.
-template <int MB, int P, int WK, int U, int KS, int V, int Norm, int Pairs, int Joined, class X, class F, class Epi,
-          class Pro>
+template <int MB, int P, int WK, int U, int KS, int V, int Norm, int Pairs, int Joined, int Words, class X, class F,
+          class Epi, class Pro>
 struct GemvLines {
-  using A = LineRows<MB, P, WK, U, KS, V, Norm, X, F, Pro>;
+  using A = LineRows<MB, P, WK, U, KS, V, Norm, Words, X, F, Pro>;
   using E = typename A::E;
   using Place = typename A::Place;
   using Right = typename A::Right;
@@ -49,6 +49,9 @@ struct GemvLines {
   static constexpr int kOwn = A::kStaged + kPartial + 4 * Norm * 8 * MB;
   static constexpr int kShared = kOwn + JoinedRow<Joined>::kShared;
   static_assert(Joined == 0 || Norm == 0 && MB == 1, "a row that is joined is the only one");
+  static constexpr bool kPolls = Words % 2 != 0, kGives = Words / 2 != 0;
+  static_assert(Words == 0 || MB == 1, "words are of one row");
+  static_assert(!kPolls || Joined == 0, "a row in words is met as it comes");
 
   struct Args {
     rt::Ref a, b;
@@ -188,7 +191,8 @@ struct GemvLines {
     int b0 = rtask;
     const int tile = take_digit(b0, a.tiles_n), batch = b0;
     const int b2 = take_digit(b0, a.batch2), b1 = take_digit(b0, a.batch1);
-    const X* x = t.template ptr<const X>(a.a) + place(b0, a.a0, place(b1, a.a1, place(b2, a.a2)));
+    const X* x = nullptr;
+    if constexpr (!kPolls) x = t.template ptr<const X>(a.a) + place(b0, a.a0, place(b1, a.a1, place(b2, a.a2)));
     const int left = a.all_groups - tile * a.groups;
     const int groups = a.spans > 1 || a.groups < left ? a.groups : left;
     Slices slices(t, a.spans * groups * a.slices);
@@ -196,26 +200,37 @@ struct GemvLines {
     const int columns = groups * kColumns, outputs = columns / Pairs;
     const int m = t.tid / outputs, in = t.tid % outputs, n = tile * (a.groups / Pairs) * kColumns + in;
     const bool writes = m < a.M && n < a.N;
-    typename Epi::Out* to = t.template ptr<typename Epi::Out>(a.out.ref) + (writes ? element(a.out, batch, m, n) : 0);
+    const int64_t result_at = writes ? element(a.out, batch, m, n) : 0;
+    typename Epi::Out* to = nullptr;
+    uint64_t* word = nullptr;
+    if constexpr (kGives) {
+      word = word_at<typename Epi::Out>(t, a.out.ref, result_at);
+      prepare_word<typename Epi::Out>(t, word, writes);
+    } else {
+      to = t.template ptr<typename Epi::Out>(a.out.ref) + result_at;
+    }
     typename Epi::Held held = {};
     if (writes) held = Epi::hold(t, a.epi, batch, m, n);
     if constexpr (Joined > 0) {
       t.wait_for_inputs();
       x = JoinedRow<Joined>::join(t, a.joined, a.K, reinterpret_cast<float*>(t.smem + kOwn));
+    } else if constexpr (kPolls) {
+      t.wait_for_inputs();
     } else {
       x = t.inputs(x);
     }
     typename Epi::Brought brought = {};
     if (writes) brought = Epi::bring(t, a.epi, batch, m, n);
-    const typename A::Matrix rows{x, a.am, a.ak, a.M, a.K, a.slices * kSlice};
+    typename A::Matrix rows{x, nullptr, a.am, a.ak, a.M, a.K, a.slices * kSlice};
+    if constexpr (kPolls) rows.words = word_at<X>(t, a.a, 0);
     typename A::Runs runs;
-    A::fetch(rows, at, 0, 0, 0, runs);
+    A::fetch(t, rows, at, 0, 0, 0, runs);
     RK_UNROLL(1)
     for (int span = 0; span < a.spans; ++span) {
       if (span > 0) A::meet(t);  // the parts of the span before have been read
       A::stage(t, a.pro, rows, s, at, span, runs);
       A::meet(t);
-      if (span + 1 < a.spans) A::fetch(rows, at, span + 1, 0, 0, runs);
+      if (span + 1 < a.spans) A::fetch(t, rows, at, span + 1, 0, 0, runs);
       Rights rights;
       if constexpr (kKeeps) take(s, at, 0, 0, rights);
       RK_UNROLL(1)
@@ -226,7 +241,20 @@ struct GemvLines {
       }
     }
     t.sync();
-    if (!writes) return;
+    if (!kGives && !writes) return;
+    const typename Epi::Out result = writes ? finish(t, a, s, held, brought, m, columns, in) : typename Epi::Out{};
+    if constexpr (kGives) {
+      give_word(t, word, writes, result);
+    } else {
+      *to = result;
+    }
+  }
+
+  // The thread's element of the output, of row m. It is number `in` of the row in the rTask, whose groups have so many
+  // columns.
+  static RT_DEVICE typename Epi::Out finish(const rt::Task& t, const Args& a, const Staged& s,
+                                            const typename Epi::Held& held, const typename Epi::Brought& brought, int m,
+                                            int columns, int in) {
     float by = 1.0f;
     if constexpr (Norm) {
       float square = 0;
@@ -242,17 +270,18 @@ struct GemvLines {
     };
     if constexpr (Pairs == 2) {
       const int first = m * columns + in / kColumns * 2 * kColumns + in % kColumns;
-      *to = Epi::apply(a.epi, held, brought, sum(first), sum(first + kColumns));
+      return Epi::apply(a.epi, held, brought, sum(first), sum(first + kColumns));
     } else {
-      *to = Epi::apply(a.epi, held, brought, sum(t.tid));
+      return Epi::apply(a.epi, held, brought, sum(t.tid));
     }
   }
 };
 
 // Weights have BITS bits, and groups of GROUP steps share a scale of SB bytes a line.
-template <int MB, int P, int WK, int U, int KS, int V, int Norm, int Pairs, int Joined, class X, class E, int BITS,
-          int FORM, int GROUP, int SB, class Epi, class Pro>
-struct GemvMma : GemvLines<MB, P, WK, U, KS, V, Norm, Pairs, Joined, X, CodeLines<E, BITS, FORM, GROUP>, Epi, Pro> {
+template <int MB, int P, int WK, int U, int KS, int V, int Norm, int Pairs, int Joined, int Words, class X, class E,
+          int BITS, int FORM, int GROUP, int SB, class Epi, class Pro>
+struct GemvMma
+    : GemvLines<MB, P, WK, U, KS, V, Norm, Pairs, Joined, Words, X, CodeLines<E, BITS, FORM, GROUP>, Epi, Pro> {
   static_assert(CodeLines<E, BITS, FORM, GROUP>::kScales == SB);
 };
 

@@ -59,8 +59,8 @@ struct FloatWeights {
   }
 };
 
-template <int MB, int C, int T, int WK, int KQ, int V, int Norm, int Pairs, int Joined, class X, class W, class Epi,
-          class Pro>
-using GemvStream = StreamedRows<MB, C, T, WK, KQ, V, Norm, Pairs, Joined, X, FloatWeights<W>, Epi, Pro>;
+template <int MB, int C, int T, int WK, int KQ, int V, int Norm, int Pairs, int Joined, int Words, class X, class W,
+          class Epi, class Pro>
+using GemvStream = StreamedRows<MB, C, T, WK, KQ, V, Norm, Pairs, Joined, Words, X, FloatWeights<W>, Epi, Pro>;
 
 }  // namespace rk

@@ -3,13 +3,14 @@
 #pragma once
 
 #include "common/tile.cuh"
+#include "common/words.cuh"
 #include "gemm/weight_lines.cuh"
 #include "rt/device/device.cuh"
 
 namespace rk {
 
 // The parameters are those of GemvLines (gemv_mma.cuh).
-template <int MB, int P, int WK, int U, int KS, int V, int Norm, class X, class F, class Pro>
+template <int MB, int P, int WK, int U, int KS, int V, int Norm, int Words, class X, class F, class Pro>
 struct LineRows {
   using E = typename F::Element;
   static constexpr int kThreads = 256;
@@ -24,6 +25,8 @@ struct LineRows {
   static constexpr int kTotals = 4 * KS / (kMmaDepth * F::kGroup) * kRows;
   static constexpr int kStaged = kParts + kTotals;
   static_assert(KS % kSlice == 0, "a span is whole slices");
+  static constexpr bool kPolls = Words % 2 != 0;
+  static_assert(!kPolls || MB == 1, "words are of one row");
 
   // Where a lane stands: it has the columns g and g + 8 of its warp's tile, the values 4t to 4t + 3 of each step, and
   // the sums of the rows 2t and 2t + 1 of each right fragment.
@@ -33,9 +36,10 @@ struct LineRows {
         : tid(id), lane(id % 32), warp(id / 32), wk(warp % WK), wc(warp / WK), g(lane / 4), t(lane % 4) {}
   };
 
-  // How the rows lie in memory. A span has `span` values of k, and there are `depth` in all.
+  // How the rows lie in memory, or one row in words. A span has `span` values of k, and there are `depth` in all.
   struct Matrix {
     const X* x;
+    const uint64_t* words;
     int64_t am, ak;
     int rows, depth, span;
   };
@@ -91,10 +95,28 @@ struct LineRows {
     return m >= a.rows ? 0 : left < a.span ? left : a.span;
   }
 
-  // Sends for runs of row m from number `first` on. All of the V values that a load brings exist, or none.
-  static RT_DEVICE void fetch(const Matrix& a, const Place& at, int span, int m, int first, Runs& held) {
+  // Sends for runs of row m from number `first` on. All of the V values that a load brings exist, or none. Words are
+  // waited for; where a row has ended, for its first ones.
+  static RT_DEVICE void fetch(const rt::Task& t, const Matrix& a, const Place& at, int span, int m, int first,
+                              Runs& held) {
     const int64_t ak = V > 1 ? 1 : a.ak;
     const int left = present(a, m, span);
+    if constexpr (kPolls) {
+      const uint64_t* from[kRuns];
+      Pack<X, 8> runs[kRuns];
+      RT_UNROLL
+      for (int r = 0; r < kRuns; ++r) {
+        const int k = run(at, first + r);
+        from[r] = a.words + (k < left ? (span * a.span + k) / kPerWord<X> : 0);
+      }
+      take_runs(t, from, runs);
+      RT_UNROLL
+      for (int r = 0; r < kRuns; ++r) {
+        RT_UNROLL
+        for (int i = 0; i < 8; ++i) held[r][i / V].v[i % V] = run(at, first + r) < left ? runs[r].v[i] : X{};
+      }
+      return;
+    }
     const X* row = a.x + m * a.am + place(span * a.span, ak);
     RT_UNROLL
     for (int r = 0; r < kRuns; ++r) {
@@ -136,7 +158,7 @@ struct LineRows {
       float square = 0;
       RK_UNROLL(1)
       for (int first = 0; first * kTurn < a.span; first += kRuns) {
-        if (m > 0 || first > 0) fetch(a, at, span, m, first, held);
+        if (m > 0 || first > 0) fetch(t, a, at, span, m, first, held);
         put(t, pro, a, s, at, span, m, first, held, square);
       }
       if constexpr (Norm) {

@@ -17,6 +17,9 @@
 // With Pairs = 2, groups of columns of two products with the same rows take turns, and the epilogue makes an element of
 // the sums of both, as the gate and the other factor of a gated layer need it. With Joined, A is a result of attention
 // that is still in parts (common/parts.cuh).
+//
+// If Words is 1 or 3, A is one row that comes as tagged words, which each lane polls itself; if it is 2 or 3, results,
+// one row too, leave as such words (common/words.cuh).
 #pragma once
 
 #include <cmath>
@@ -24,6 +27,7 @@
 #include "common/gemv.cuh"
 #include "common/parts.cuh"
 #include "common/tile.cuh"
+#include "common/words.cuh"
 #include "rt/device/device.cuh"
 
 namespace rk {
@@ -33,8 +37,8 @@ namespace rk {
 // lanes are a span. The stream comes in units: the weights of a group over a span. T units make a turn: their products
 // are kept in registers, and the lanes' sums of a turn are exchanged together. V is how many values of a run one load
 // of A brings.
-template <int MB, int C, int T, int WK, int KQ, int V, int Norm, int Pairs, int Joined, class X, class F, class Epi,
-          class Pro>
+template <int MB, int C, int T, int WK, int KQ, int V, int Norm, int Pairs, int Joined, int Words, class X, class F,
+          class Epi, class Pro>
 struct StreamedRows {
   static constexpr int kThreads = 256;
   static constexpr int WC = 8 / WK;
@@ -53,6 +57,9 @@ struct StreamedRows {
   static constexpr int kSums = MB * C;
   static_assert(kRun % V == 0, "a run is whole loads");
   static_assert(!kCompact || T == 1, "the first turn is none of several units");
+  static constexpr bool kPolls = Words % 2 != 0, kGives = Words / 2 != 0;
+  static_assert(Words == 0 || MB == 1, "words are of one row");
+  static_assert(!kPolls || Joined == 0 && Norm < 2, "a row in words is met as it comes");
 
   struct Args {
     rt::Ref a, b;
@@ -102,6 +109,8 @@ struct StreamedRows {
     const X* at;  // of the next span
     int64_t am, ak;
     int rows, left;  // left: how many values of k there are from `at` on
+    // Where A comes in words: that of the lane's first value of the next span, and that of the row.
+    const uint64_t *words, *first_word;
     // Of what was taken: the sums of the squares, and of the distances from the first value of the row.
     float squares[Norm ? MB : 1];
     float sums[Norm == 2 ? MB : 1], first[Norm == 2 ? MB : 1];
@@ -115,8 +124,22 @@ struct StreamedRows {
     }
 
     // Takes a span, with zeros where A ends. All of a run's loads of V values exist, or none of their values.
-    RT_DEVICE void take(const typename Pro::Args& pro, Input& in) {
+    RT_DEVICE void take(const rt::Task& t, const typename Pro::Args& pro, Input& in) {
       Pack<X, V> held[MB][KQ][kRun / V];
+      if constexpr (kPolls) {
+        poll(t, held[0]);
+      } else {
+        load(held);
+      }
+      set(pro, held, in);
+      if constexpr (kPolls) {
+        words += kSpan / kPerWord<X>;
+      } else {
+        at += kSpan * (V > 1 ? 1 : ak);
+      }
+      left -= kSpan;
+    }
+    RT_DEVICE void load(Pack<X, V> (&held)[MB][KQ][kRun / V]) const {
       RT_UNROLL
       for (int m = 0; m < MB; ++m) {
         RT_UNROLL
@@ -132,6 +155,21 @@ struct StreamedRows {
           }
         }
       }
+    }
+    // The same of words. Where A has ended, the lane looks at the row's first words, and takes zeros.
+    RT_DEVICE void poll(const rt::Task& t, Pack<X, V> (&held)[KQ][kRun / V]) const {
+      const uint64_t* from[KQ];
+      Pack<X, kRun> runs[KQ];
+      RT_UNROLL
+      for (int q = 0; q < KQ; ++q) from[q] = values(0, q) > 0 ? words + q * (kRuns / kPerWord<X>) : first_word;
+      take_runs(t, from, runs);
+      RT_UNROLL
+      for (int q = 0; q < KQ; ++q) {
+        RT_UNROLL
+        for (int i = 0; i < kRun; ++i) held[q][i / V].v[i % V] = values(0, q) > 0 ? runs[q].v[i] : X{};
+      }
+    }
+    RT_DEVICE void set(const typename Pro::Args& pro, const Pack<X, V> (&held)[MB][KQ][kRun / V], Input& in) {
       RT_UNROLL
       for (int m = 0; m < MB; ++m) {
         RT_UNROLL
@@ -149,7 +187,6 @@ struct StreamedRows {
           }
         }
       }
-      at += kSpan * (V > 1 ? 1 : ak), left -= kSpan;
     }
     // How many values there are in run q of row m: kRun or more stand for all.
     RT_DEVICE int values(int m, int q) const { return m == 0 || m < rows ? left - q * kRuns : 0; }
@@ -164,26 +201,38 @@ struct StreamedRows {
     int b0 = rtask;
     const int tile = take_digit(b0, a.tiles_n), batch = b0;
     const int b2 = take_digit(b0, a.batch2), b1 = take_digit(b0, a.batch1);
-    const X* x = t.template ptr<const X>(a.a) + place(b0, a.a0, place(b1, a.a1, place(b2, a.a2)));
+    const X* x = nullptr;
+    if constexpr (!kPolls) x = t.template ptr<const X>(a.a) + place(b0, a.a0, place(b1, a.a1, place(b2, a.a2)));
     const int left = a.all_groups - tile * a.groups;
     const int groups = a.spans > 1 || a.groups < left ? a.groups : left;
     // The element of the output that this thread will write.
     const int columns = groups * kColumns, outputs = columns / Pairs;
     const int m = t.tid / outputs, in = t.tid % outputs, n = tile * (a.groups / Pairs) * kColumns + in;
     const bool writes = m < a.M && n < a.N;
-    typename Epi::Out* to = t.template ptr<typename Epi::Out>(a.out.ref) + (writes ? element(a.out, batch, m, n) : 0);
+    const int64_t result_at = writes ? element(a.out, batch, m, n) : 0;
+    typename Epi::Out* to = nullptr;
+    uint64_t* word = nullptr;
+    if constexpr (kGives) {
+      word = word_at<typename Epi::Out>(t, a.out.ref, result_at);
+      prepare_word<typename Epi::Out>(t, word, writes);
+    } else {
+      to = t.template ptr<typename Epi::Out>(a.out.ref) + result_at;
+    }
     typename Epi::Held held = {};
     typename Epi::Brought brought = {};
     if (writes) held = Epi::hold(t, a.epi, batch, m, n);
     float* partial = reinterpret_cast<float*>(t.smem);
     float* mine = partial + wk * MB * columns + wc * C;
     const int k = (wk * 32 + lane) * kRun, spans = a.spans;
-    Rows rows{x + k * a.ak, a.am, a.ak, a.M, a.K - k, {}, {}, {}};
+    Rows rows{kPolls ? nullptr : x + k * a.ak, a.am, a.ak, a.M, a.K - k, nullptr, nullptr, {}, {}, {}};
+    if constexpr (kPolls) rows.first_word = word_at<X>(t, a.a, 0), rows.words = word_at<X>(t, a.a, k);
     Input input;
     const auto begin = [&] {
       if constexpr (Joined > 0) {
         t.wait_for_inputs();
         rows.at = JoinedRow<Joined>::join(t, a.joined, a.K, partial + kPartial) + k;
+      } else if constexpr (kPolls) {
+        t.wait_for_inputs();
       } else {
         rows.at = t.inputs(rows.at);
         if constexpr (Norm == 2) rows.take_first(a.pro, rows.at - k * a.ak);
@@ -195,7 +244,7 @@ struct StreamedRows {
     int span = spans + 1, g = 1, left_units = spans * groups;
     if constexpr (!kCompact) {
       begin();
-      rows.take(a.pro, input);
+      rows.take(t, a.pro, input);
       span = spans, g = groups;
       if (--left_units == 0) units.done();
     }
@@ -236,7 +285,7 @@ struct StreamedRows {
       if (g == 0) {
         if (first) begin();
         g = groups;
-        if (--span > 0) rows.take(a.pro, input);
+        if (--span > 0) rows.take(t, a.pro, input);
       }
     } while (span > 0);
     float* squares = partial + kPartial;
@@ -256,6 +305,7 @@ struct StreamedRows {
       }
     }
     t.sync();
+    typename Epi::Out result = {};
     if (writes) {
       float by = 1.0f;
       if constexpr (Norm) {
@@ -280,11 +330,13 @@ struct StreamedRows {
       };
       if constexpr (Pairs == 2) {
         const int first = m * columns + in / kColumns * 2 * kColumns + in % kColumns;
-        *to = Epi::apply(a.epi, held, brought, sum(first), sum(first + kColumns));
+        result = Epi::apply(a.epi, held, brought, sum(first), sum(first + kColumns));
       } else {
-        *to = Epi::apply(a.epi, held, brought, sum(t.tid));
+        result = Epi::apply(a.epi, held, brought, sum(t.tid));
       }
+      if constexpr (!kGives) *to = result;
     }
+    if constexpr (kGives) give_word(t, word, writes, result);
   }
 };
 

@@ -167,3 +167,43 @@ func (g Grid) Halo(v roperator.View, halo ...int64) roperator.Access {
 
 // Whole is an access in which every rTask has all of v.
 func Whole(v roperator.View) roperator.Access { return roperator.Access{View: v} }
+
+// Rows is a chain of rows of so many values in 16 bits, each made of all of the one before and, pointwise, of the one
+// before that. rOperators of it have a candidate for each choice of what travels in tagged words, but for the two ends.
+func Rows(ops int, values, tile int64) *roperator.Graph {
+	m := New("rows")
+	grid := Grid{Shape: []int64{values}, Tile: []int64{tile}}
+	rows := []roperator.View{m.Buffer(roperator.Input, values)}
+	for i := range ops {
+		kind := roperator.Arena
+		if i == ops-1 {
+			kind = roperator.Output
+		}
+		rows = append(rows, m.Buffer(kind, values))
+		rows[i+1].Buf.DType = ir.Float16
+		reads := []roperator.Access{Whole(rows[i])}
+		if i > 0 {
+			reads = append(reads, roperator.Pointwise([]roperator.Access{grid.Of(rows[i-1])})...)
+		}
+		plain := m.Candidate(grid.Tasks(), 0, reads, []roperator.Access{grid.Of(rows[i+1])})
+		all := []*roperator.Candidate{plain}
+		for set := 1; set < 8; set++ {
+			c := *plain
+			c.Like = plain
+			for k, v := range c.Reads {
+				if set>>k&1 != 0 && v.View.Buf.Kind == roperator.Arena {
+					c.Polls = append(c.Polls, k)
+				}
+			}
+			if set&4 != 0 && kind == roperator.Arena {
+				c.Gives = []int{0}
+			}
+			if len(c.Polls)+len(c.Gives) > 0 {
+				all = append(all, &c)
+			}
+		}
+		m.Op(all...)
+	}
+	m.G.Canonise()
+	return m.G
+}

@@ -28,7 +28,7 @@ struct Task {
   const Move* exports;  // where results go that are given away by number (Candidate.Exports)
   int export_count;
   uint32_t tag;        // the tag of words that this launch exports; 0 in waves
-  uint64_t* tagged;    // the program's tagged words
+  uint64_t* tagged;    // the program's tagged words, of which rKernels poll some themselves
   uint32_t* slots;     // the vEU's own slots, in shared memory; null in programs without clusters
   uint64_t* gates;     // the mbarriers of the slots' gates
   Stream stream = {};  // its weights, if the rKernel streams them

@@ -116,6 +116,7 @@ RT_DEVICE Task VEU<Program>::task() const {
     return t;
   } else {
     Task t{tid_, smem_, c_.bases, K::kThreads, nullptr, nullptr, 0, 0, nullptr, nullptr, nullptr};
+    if constexpr (Program::kWords) t.tag = tag(), t.tagged = l_.tagged;
     t.turn = l_.turn;
     return t;
   }

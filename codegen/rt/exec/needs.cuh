@@ -47,6 +47,9 @@ struct Needs {
   // Tensor maps that launches have in their parameter (launch_args.cuh).
   static constexpr int kCallerMaps = 0;
 
+  // Whether rKernels poll and store tagged words themselves.
+  static constexpr bool kWords = false;
+
   // The most rules of an rOperator, and members of Args that follow from what the device finds (live.cuh).
   static constexpr int kRules = 0, kMembers = 0;
 
