@@ -177,6 +177,7 @@ class GeneralContext {
   }
 
   bool inherited() const { return whole_.inherited(); }
+
   // How the context runs at present, as JSON.
   const char* info() const { return info_; }
 
