@@ -126,6 +126,9 @@ func sliceExtent(n, start, end Dim, step int64) Dim {
 	if step == math.MinInt64 { // -step would overflow, and the slice is the same
 		step++
 	}
+	if isZero(n) {
+		return n // there is no last element to begin with
+	}
 	var from, to Dim
 	if step > 0 {
 		from, to = sliceBound(n, start, Dim{}, n, false), sliceBound(n, end, Dim{}, n, true)

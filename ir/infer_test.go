@@ -129,6 +129,7 @@ Slice int64[4]{1,2,3,4} int64[1]{3} int64[1]{-10} int64[1]{0} int64[1]{-2} -> in
 Slice int64[3,2]{1,2,3,4,5,6} int64[1]{-1} int64[1]{-10} int64[1]{0} int64[1]{-1} -> int64[3,2]=[5,6,3,4,1,2]
 Slice int64[3,2]{1,2,3,4,5,6} int64[2]{1,1} int64[2]{9,9} int64[2]{0,-1} -> int64[2,1]=[4,6]
 Slice int64[3,2]{1,2,3,4,5,6} int64[1]{5} int64[1]{9} int64[1]{0} -> int64[0,2]=[]
+Slice int64[0,2] int64[1]{5} int64[1]{-9} int64[1]{0} int64[1]{-1} -> int64[0,2]=[]
 Slice float32[10] int64[1]{5} int64[1]{2} int64[1]{0} int64[1]{0} -> !bad-shape step is 0
 Slice float32[10] int64[1]{5} int64[2]{2,3} -> !bad-shape values for 2 axes
 Slice float32[10] int64[1]{5} int64[1]{2} int64[1]{1} -> !bad-shape outside

@@ -134,8 +134,8 @@ func slice(c *call) []*ir.Tensor {
 	return one(viewOf(c, t, offset, dims, strides))
 }
 
-// sliceRange resolves start:end:step, with the meaning of Python, on an axis of n elements. It returns the first index
-// and the number of elements.
+// sliceRange resolves start:end:step on an axis of n elements. It returns the first index and the number of elements. The
+// meaning is that of Python, but for one thing: a slice that goes backwards from before the axis has its first element.
 func sliceRange(start, end, step, n int64) (first, count int64) {
 	if step == 0 {
 		fail("a step is 0")
@@ -144,13 +144,13 @@ func sliceRange(start, end, step, n int64) (first, count int64) {
 	if step < 0 {
 		lo, hi = -1, n-1
 	}
-	bound := func(v int64) int64 {
+	bound := func(v, lo int64) int64 {
 		if v < 0 {
 			v += n
 		}
 		return min(max(v, lo), hi)
 	}
-	start, end = bound(start), bound(end)
+	start, end = bound(start, 0), bound(end, lo)
 	switch {
 	case step > 0 && end > start:
 		return start, (end-start-1)/step + 1
