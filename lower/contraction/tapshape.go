@@ -8,8 +8,8 @@ import (
 
 // tapShapes are the tiles of conv_taps, from few rTasks to many. A warp group multiplies tm rows of them. A stage is
 // 128 bytes of channels deep, of one tap: 32 values of float32, of which the table speaks, or twice as many of 16 bits,
-// or four times as many of 8. One warp group with all rows of a tile of 128×128 is faster than two with half of them each:
-// they wait for each other at every stage of the image, and where a tile ends.
+// or four times as many of 8. One warp group with all rows of a tile of 128×128 is faster than two with half of them
+// each: they wait for each other at every stage of the image, and where a tile ends.
 var tapShapes = []TileShape{
 	{128, 256, 32, 64, 256, 1, 4, 1, ir.Float32, true, false, 0},
 	{256, 128, 32, 128, 128, 1, 4, 1, ir.Float32, true, false, 0},
@@ -18,8 +18,8 @@ var tapShapes = []TileShape{
 	{128, 64, 32, 64, 64, 1, 4, 1, ir.Float32, true, false, 0},
 }
 
-// What conv_taps costs, fitted to tiles of 128×64 to 256×128 with 36 to 144 stages in fp16 and tf32 on an H200 (tiles_of_taps in
-// bench/results/h200-changes.json).
+// What conv_taps costs, fitted to tiles of 128×64 to 256×128 with 36 to 144 stages in fp16 and tf32 on an H200
+// (tiles_of_taps in bench/results/h200-changes.json).
 const (
 	// tapShare is the part of the time of mma.sync that products take.
 	tapShare = 0.68 * groupShare
