@@ -11,7 +11,8 @@ inline bool branches_at_once() { return false; }
 #if CUDART_VERSION >= 12040
 constexpr bool kHasBranches = true;
 
-// Tells the graph whether a branch is taken. As a template it is in no library that does not use it.
+// Tells the graph whether a branch is taken. Every library has this kernel, because its plan says at run time whether
+// there are branches; as a template it can be in several sources of one program.
 template <class T>
 __global__ void take_branch(cudaGraphConditionalHandle taken, const T* condition, bool unless) {
   cudaGraphSetConditional(taken, (*condition != 0) != unless);
