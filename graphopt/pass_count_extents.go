@@ -152,6 +152,9 @@ var finders = map[string]func(k *extentCounter, n *ir.Node) bool{
 	"Unique":            (*extentCounter).unique,
 }
 
+// takers are the finders of operators that find nothing themselves: they take from what others find.
+var takers = map[string]bool{"Slice": true, "Concat": true, "Pad": true}
+
 // round replaces the nodes whose inputs have known extents and whose results have not, those that the table has. It
 // returns whether there were any.
 func (k *extentCounter) round(table map[string]func(k *extentCounter, n *ir.Node) bool) bool {

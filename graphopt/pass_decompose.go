@@ -86,7 +86,8 @@ var controlFlow = map[string]bool{"If": true, "Loop": true, "Scan": true}
 // Replaces reports whether the passes replace the operator by others, provided that shapes and what else they need are
 // constants. Such an operator needs no rKernel.
 func Replaces(domain, op string) bool {
-	return domain == "" && (decompositions[op] != nil || controlFlow[op] || finders[op] != nil)
+	finds := finders[op] != nil && op != "Pad" // which has an rKernel where its lengths are constants
+	return domain == "" && (decompositions[op] != nil || controlFlow[op] || finds)
 }
 
 // decomposer replaces one node.

@@ -164,8 +164,7 @@ func (r *operandReader) isFound(v *ir.Value) bool {
 		return known
 	}
 	n := v.Def
-	found := finders[n.Op] != nil && n.Op != "Slice" && n.Op != "Concat" || n.Is("Compress") ||
-		len(n.Subgraphs()) > 0
+	found := finders[n.Op] != nil && !takers[n.Op] || n.Is("Compress") || len(n.Subgraphs()) > 0
 	for _, in := range n.Inputs {
 		found = found || in != nil && r.isFound(in)
 	}
