@@ -28,7 +28,7 @@ func Extents(ranges []Range) [][]int64 {
 		for _, p := range points {
 			Follow(ranges, p)
 		}
-		if toldApart(points) && (sumsFit(ranges, points) || attempt >= 2*attempts) {
+		if toldApart(ranges, points) && (sumsFit(ranges, points) || attempt >= 2*attempts) {
 			return points
 		}
 		last = points
@@ -77,8 +77,9 @@ func proposed(ranges []Range, shift int, draw bool) [][]int64 {
 
 // toldApart reports whether no two ranges have the same extent at each point, and no range, nor the sum, the difference
 // or the product of two, looks like a constant. For past and seq of 9 and 3, 8 and 4, and 7 and 5, whatever has
-// past + seq places would be taken for something that has twelve in all runs.
-func toldApart(points [][]int64) bool {
+// past + seq places would be taken for something that has twelve in all runs. An extent that is made of others differs
+// from one of them by as much in all runs, as past + 1 does from past.
+func toldApart(ranges []Range, points [][]int64) bool {
 	same := func(of func(p []int64) int64) bool {
 		for _, p := range points {
 			if of(p) != of(points[0]) {
@@ -92,6 +93,12 @@ func toldApart(points [][]int64) bool {
 			return false
 		}
 		for j := range i {
+			if ranges[i].Derived() || ranges[j].Derived() {
+				if same(func(p []int64) int64 { return p[i] - p[j] }) && points[0][i] == points[0][j] {
+					return false
+				}
+				continue
+			}
 			if same(func(p []int64) int64 { return p[i] + p[j] }) || same(func(p []int64) int64 { return p[i] - p[j] }) ||
 				same(func(p []int64) int64 { return p[i] * p[j] }) {
 				return false
