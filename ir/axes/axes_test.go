@@ -97,6 +97,17 @@ func TestExtentsOfSums(t *testing.T) {
 	}
 }
 
+// An extent that is one more than another is told apart from it, and the extents that are looked at stay in their ranges.
+func TestExtentsOfTheNextStep(t *testing.T) {
+	two := []axes.Range{{Name: "past", Lo: 0, Hi: 19}, {Name: "encoder", Lo: 1, Hi: 12}}
+	all := append(two, axes.SumRange(two, ir.Sym("past").Add(ir.D(1))))
+	for _, p := range axes.Extents(all) {
+		if p[2] != p[0]+1 || p[0] > 19 || p[1] > 12 || p[1] < 2 {
+			t.Errorf("looked at past=%d, past+1=%d, encoder=%d", p[0], p[2], p[1])
+		}
+	}
+}
+
 // ruleCase is an operator, and the axes of its result.
 type ruleCase struct{ inputs, body, want string }
 
