@@ -156,6 +156,7 @@ func TestProblems(t *testing.T) {
 		{"absent input", x(17).node("y = Add(,x)"), "missing-input", "input 0 (A)"},
 		{"outputs", x(17).node("y,z = Relu(x)"), "bad-arity", "output 1"},
 		{"outputs of what becomes others", x(17).node("y,m,z = Dropout(x)").node("v = Relu(z)"), "bad-arity", "output 2"},
+		{"outputs of a sequence", x(17).node("l,m = SequenceEmpty()").node("y = Relu(m)"), "bad-arity", "output 1"},
 		{"unknown attribute", x(17).node("y = Relu(x)", attr("broadcast", 1)), "bad-attribute", "attribute broadcast"},
 		{"attribute kind", x(17).node("y = Softmax(x)", attr("axis", 1.5)), "bad-attribute", "axis"},
 		{"attribute twice", x(17).node("y = Softmax(x)", attr("axis", 1), attr("axis", 1)), "duplicate-attribute",

@@ -109,6 +109,18 @@ func (s *scope) operator(p *place, pb *onnxpb.NodeProto) {
 	if !c.dropped {
 		s.emit(n)
 	}
+	s.refuseForgotten(p, outputs)
+}
+
+// refuseForgotten reports outputs of a node that nothing of what it has become gives. The first one may be a sequence, or
+// another name for a value.
+func (s *scope) refuseForgotten(p *place, outputs []*ir.Value) {
+	for i := 1; i < len(outputs); i++ {
+		if v := outputs[i]; v != nil && v.Def == nil {
+			p.report("bad-arity", fmt.Sprintf("output %d", i), "", "the operator has no such output")
+			s.refuse(outputs[i : i+1])
+		}
+	}
 }
 
 // emit appends n to the graph.

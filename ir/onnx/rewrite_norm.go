@@ -13,10 +13,6 @@ func dropout(c *rewriting) {
 			"only inference is supported")
 		return
 	}
-	if len(c.n.Outputs) > 2 {
-		c.refuse("bad-arity", "output 2", "", "there are at most 2 outputs")
-		return
-	}
 	x := c.n.Input(0)
 	if mask := c.n.Output(1); mask != nil {
 		value, ok := c.maskValue(x)
