@@ -1,7 +1,7 @@
 // Launches of a CUDA graph that are carried out only if a condition holds: conditional nodes.
 #pragma once
 
-#include "backend/cuda/host.cuh"
+#include "backend/cuda/conditional.cuh"
 
 namespace rt::dev {
 
@@ -34,25 +34,19 @@ struct Recording {
   size_t count = 0;
 };
 
-// Adds a conditional node behind what the stream has recorded, and returns the graph that is its body.
+// Adds a branch behind what the stream has recorded, and returns the graph that is its body.
 inline cudaGraph_t add_branch(Stream s, cudaGraphConditionalHandle taken) {
   const Recording at(s);
-  cudaGraphNodeParams p = {};
-  p.type = cudaGraphNodeTypeConditional;
-  p.conditional.handle = taken;
-  p.conditional.type = cudaGraphCondTypeIf;
-  p.conditional.size = 1;
   cudaGraphNode_t node;
+  const cudaGraph_t body = add_conditional(at.graph, at.last, at.count, taken, cudaGraphCondTypeIf, &node);
 #if CUDART_VERSION >= 13000
-  check(cudaGraphAddNode(&node, at.graph, at.last, nullptr, at.count, &p), "cudaGraphAddNode");
   check(cudaStreamUpdateCaptureDependencies(s, &node, nullptr, 1, cudaStreamSetCaptureDependencies),
         "cudaStreamUpdateCaptureDependencies");
 #else
-  check(cudaGraphAddNode(&node, at.graph, at.last, at.count, &p), "cudaGraphAddNode");
   check(cudaStreamUpdateCaptureDependencies(s, &node, 1, cudaStreamSetCaptureDependencies),
         "cudaStreamUpdateCaptureDependencies");
 #endif
-  return p.conditional.phGraph_out[0];
+  return body;
 }
 
 template <class Put>
@@ -62,18 +56,7 @@ void put_branch(Stream s, Stream inside, const uint8_t* condition, bool unless, 
         "cudaGraphConditionalHandleCreate");
   take_branch<<<1, 1, 0, s>>>(taken, condition, unless);
   check(cudaGetLastError(), "launch");
-  check(cudaStreamBeginCaptureToGraph(inside, add_branch(s, taken), nullptr, nullptr, 0,
-                                      cudaStreamCaptureModeThreadLocal),
-        "cudaStreamBeginCaptureToGraph");
-  cudaGraph_t same = nullptr;
-  try {
-    put();
-  } catch (...) {
-    cudaStreamEndCapture(inside, &same);
-    cudaGetLastError();
-    throw;
-  }
-  check(cudaStreamEndCapture(inside, &same), "cudaStreamEndCapture");
+  record_body(inside, add_branch(s, taken), put);
 }
 #else
 constexpr bool kHasBranches = false;

@@ -1,7 +1,7 @@
 // Launches that a CUDA graph carries out again and again: the runs of a program that repeats.
 #pragma once
 
-#include "backend/cuda/host.cuh"
+#include "backend/cuda/conditional.cuh"
 
 namespace rt::dev {
 
@@ -35,7 +35,12 @@ class Loop {
       cudaGraphConditionalHandle more;
       check(cudaGraphConditionalHandleCreate(&more, graph, 1, cudaGraphCondAssignDefault),
             "cudaGraphConditionalHandleCreate");
-      record(s, body_of(graph, more), enqueue, more, turn);
+      cudaGraphNode_t node;
+      record_body(s, add_conditional(graph, nullptr, 0, more, cudaGraphCondTypeWhile, &node), [&] {
+        enqueue();
+        turn_to_next_run<<<1, 128, 0, s>>>(more, turn);
+        check(cudaGetLastError(), "launch");
+      });
       check(cudaGraphInstantiate(&graph_, graph, 0), "cudaGraphInstantiate");
     } catch (...) {
       cudaGraphDestroy(graph);
@@ -50,36 +55,6 @@ class Loop {
   void launch(Stream s) { check(cudaGraphLaunch(graph_, s), "launch"); }
 
  private:
-  static cudaGraph_t body_of(cudaGraph_t graph, cudaGraphConditionalHandle more) {
-    cudaGraphNodeParams p = {};
-    p.type = cudaGraphNodeTypeConditional;
-    p.conditional.handle = more;
-    p.conditional.type = cudaGraphCondTypeWhile;
-    p.conditional.size = 1;
-    cudaGraphNode_t node;
-#if CUDART_VERSION >= 13000
-    check(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &p), "cudaGraphAddNode");
-#else
-    check(cudaGraphAddNode(&node, graph, nullptr, 0, &p), "cudaGraphAddNode");
-#endif
-    return p.conditional.phGraph_out[0];
-  }
-  template <class Enqueue>
-  static void record(Stream s, cudaGraph_t body, Enqueue enqueue, cudaGraphConditionalHandle more, const Turn& turn) {
-    check(cudaStreamBeginCaptureToGraph(s, body, nullptr, nullptr, 0, cudaStreamCaptureModeThreadLocal),
-          "cudaStreamBeginCaptureToGraph");
-    cudaGraph_t same = nullptr;
-    try {
-      enqueue();
-      turn_to_next_run<<<1, 128, 0, s>>>(more, turn);
-      check(cudaGetLastError(), "launch");
-    } catch (...) {
-      cudaStreamEndCapture(s, &same);
-      throw;
-    }
-    check(cudaStreamEndCapture(s, &same), "cudaStreamEndCapture");
-  }
-
   cudaGraphExec_t graph_ = nullptr;
 };
 #else
