@@ -1,7 +1,8 @@
 """What 512 sequence lengths take of a GPU, in memory and in time: libraries for a range of lengths beside PyTorch.
 
-    python3 lengths.py general LIBDIR LENGTHS   a library that rammerc compiled for a range of lengths
-    python3 lengths.py special LIBDIR LENGTHS   one that has special programs, too
+    python3 lengths.py general LIBDIR LENGTHS   a library that rammerc compiled for a range of lengths, --typical none
+    python3 lengths.py auto LIBDIR LENGTHS      one with the special programs that the compiler chooses
+    python3 lengths.py named LIBDIR LENGTHS     one with special programs that are asked for
     python3 lengths.py graphs LENGTHS           a CUDA graph of PyTorch for each length, in one memory pool
     python3 lengths.py compiled LENGTHS         torch.compile(dynamic=True), one program for all lengths
     python3 lengths.py gather OUT ROW…          joins the rows into OUT
@@ -194,7 +195,7 @@ def ratios(by):
     """What the graphs take over what a way of ours takes: beside the parameters, and of the other lengths alone."""
     parameters, peer = by["graphs"]["loaded_bytes"], by["graphs"]
     out = {}
-    for way in ("general", "special"):
+    for way in ("general", "auto", "named"):
         if way in by and "general" in by:
             row = by[way]
             packings = row["weights_file_bytes"] - by["general"]["weights_file_bytes"]
@@ -223,7 +224,7 @@ def main():
     if way == "gather":
         return gather(args[0], args[1:])
     kept = awake()
-    ways = {"general": ours, "special": ours, "graphs": graphs, "compiled": compiled}
+    ways = {"general": ours, "auto": ours, "named": ours, "graphs": graphs, "compiled": compiled}
     print(json.dumps({"way": way, **ways[way](*args[:-1], int(args[-1]))}))
     del kept
 

@@ -28,6 +28,7 @@ func (l *layout) addSpecials() error {
 		program = append(program, p)
 	}
 	l.shareConstants()
+	shareArena(program)
 	shared := &layout{plan: &vdevice.Plan{Spec: l.plan.Spec}, opt: l.opt, sources: l.sources, parts: program,
 		specials: l.specials, constAt: map[int]int64{}}
 	shared.instances, shared.functors = distinctInstances(program), distinctFunctors(program)
@@ -46,6 +47,24 @@ func (l *layout) addSpecials() error {
 	}
 	l.shared, l.kernels, l.rings = shared, shared.kernels, shared.rings
 	return nil
+}
+
+// shareArena makes room for one arena of all programs, of which a context runs one at a time: their tensor maps stand
+// behind the largest of them, each program's behind those of the others.
+func shareArena(program []*layout) {
+	at := int64(0)
+	for _, p := range program {
+		at = max(at, alignUp(p.plan.ArenaLen, schema.TensorMapBytes))
+	}
+	for _, p := range program {
+		moved := uint64(at - alignUp(p.plan.ArenaLen, schema.TensorMapBytes))
+		for i := range p.tensorMaps {
+			if m := &p.tensorMaps[i]; m.Map>>schema.SpaceShift == schema.ArenaSpace {
+				m.Map += moved
+			}
+		}
+		at += schema.TensorMapBytes * int64(len(p.tensorMaps))
+	}
 }
 
 // tables are the program tables of all segments.

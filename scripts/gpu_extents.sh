@@ -4,13 +4,15 @@
 #   scripts/gpu_extents.sh MODEL OUT
 #
 # MODEL is an .onnx file whose dims are called batch and seq, with its weights: a BERT of two layers. OUT gets
-# extents.json, lengths.json, the libraries and logs. For seq=1..512 there are a library of the general program alone
-# and one with special programs, which is verified at every extent; and a library for each extent that is timed.
+# extents.json, lengths.json, the libraries and logs. For seq=1..512 there are a library of the general program alone,
+# one with the special programs that the compiler chooses, which is verified at every extent, and one with those that
+# are asked for by NAMED; and a library for each extent that is timed.
 #
-# Variables of the environment, beside RAMMERC and ARCH: EXTENTS, "16 64 200 333 512"; PRECISIONS, "fp32 fp16"; STEPS,
-# "build time lengths", of which build needs no GPU, and lengths needs PyTorch: it measures what all lengths from 1 to
-# 512 take of memory, and what changing the length takes of time (bench/lengths.py); ROUNDS (3), in each of which all
-# libraries are timed.
+# Variables of the environment, beside RAMMERC and ARCH: EXTENTS, "16 64 200 333 512"; NAMED, "16,32,64,128,256";
+# PRECISIONS, "fp32 fp16"; STEPS, "build time lengths", of which build needs no GPU, and lengths needs PyTorch: it
+# measures what all lengths from 1 to 512 take of memory, and what changing the length takes of time
+# (bench/lengths.py); WAYS, "general auto named graphs compiled" for lengths; ROUNDS (3), in each of which all libraries
+# are timed.
 set -uo pipefail
 mkdir -p "$2/lib" "$2/rows"
 model=$(realpath "$1") out=$2
@@ -32,8 +34,9 @@ export -f step build
 steps=" ${STEPS:-build time lengths} "
 if [[ $steps == *" build "* ]]; then
   for p in "${precisions[@]}"; do
-    echo "$p special 1..512 --typical auto"
-    echo "$p general 1..512"
+    echo "$p named 1..512 --typical seq=${NAMED:-16,32,64,128,256}"
+    echo "$p auto 1..512"
+    echo "$p general 1..512 --typical none"
     for n in "${extents[@]}"; do echo "$p exact$n $n"; done
   done | xargs -P "$(nproc)" -L 1 bash -c 'build "$@"' _
 fi
@@ -42,25 +45,26 @@ if [[ $steps == *" time "* ]]; then
     for p in "${precisions[@]}"; do
       for n in "${extents[@]}"; do
         step "exact$n.$p.$n.bench.$i" bench "$out/lib/exact$n.$p" --runs "${RUNS:-200}"
-        step "general.$p.$n.bench.$i" bench "$out/lib/general.$p" --dim "seq=$n" --runs "${RUNS:-200}"
-        step "special.$p.$n.bench.$i" bench "$out/lib/special.$p" --dim "seq=$n" --runs "${RUNS:-200}"
+        for kind in general auto named; do
+          step "$kind.$p.$n.bench.$i" bench "$out/lib/$kind.$p" --dim "seq=$n" --runs "${RUNS:-200}"
+        done
       done
     done
   done
   for p in "${precisions[@]}"; do
     for n in "${extents[@]}"; do
-      step "special.$p.$n.verify" verify "$out/lib/special.$p" --model "$model" --dim "seq=$n"
+      step "auto.$p.$n.verify" verify "$out/lib/auto.$p" --model "$model" --dim "seq=$n"
     done
   done
   python3 "$root/bench/extents.py" "$out" "$(basename "$model" .onnx)" "${precisions[*]}" "${extents[*]}"
 fi
 if [[ $steps == *" lengths "* ]]; then
   rows=()
-  for way in "general $out/lib/general.${precisions[0]}" "special $out/lib/special.${precisions[0]}" graphs compiled; do
-    row=$out/rows/lengths.${way%% *}.json
-    # shellcheck disable=SC2086
-    timeout 300 python3 "$root/bench/lengths.py" $way 512 >"$row" 2>"${row%json}err" && rows+=("$row") ||
-      echo "FAILED: lengths $way: $(tail -n 1 "${row%json}err")"
+  for way in ${WAYS:-general auto named graphs compiled}; do
+    row=$out/rows/lengths.$way.json library=()
+    [ -d "$out/lib/$way.${precisions[0]}" ] && library=("$out/lib/$way.${precisions[0]}")
+    timeout 300 python3 "$root/bench/lengths.py" "$way" "${library[@]}" 512 >"$row" 2>"${row%json}err" &&
+      rows+=("$row") || echo "FAILED: lengths $way: $(tail -n 1 "${row%json}err")"
   done
   python3 "$root/bench/lengths.py" gather "$out/lengths.json" "${rows[@]}"
 fi

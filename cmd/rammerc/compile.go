@@ -86,9 +86,9 @@ func deviceFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 }
 
 func typicalFlag(cmd *cobra.Command, o *driver.CompileOptions) {
-	cmd.Flags().StringArrayVar(&o.Typical, "typical", nil,
-		"extents for which a library whose dims have ranges gets programs of their own, NAME=32,128 (repeatable), or auto: "+
-			"halves of the largest")
+	cmd.Flags().StringArrayVar(&o.Typical, "typical", []string{driver.SampledSpecials},
+		"extents for which a library whose dims have ranges gets programs of their own, NAME=32,128 (repeatable); auto: "+
+			"halves of the largest, if these can share their weights; or none")
 }
 
 func stateFlag(cmd *cobra.Command, o *driver.CompileOptions) {

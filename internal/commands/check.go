@@ -63,6 +63,9 @@ func Check(job *driver.Job, o driver.CompileOptions) (r *CheckReport, err error)
 		return nil, err
 	}
 	r.group(found)
+	if len(r.Found)+len(r.States) > 0 && slices.Equal(o.Typical, []string{driver.SampledSpecials}) {
+		o.Typical = nil // such a model has no special programs
+	}
 	if r.Generate = o.GenerateText(); len(found) == 0 && r.Programs == nil {
 		r.Programs = o.ProgramTexts()
 	}

@@ -18,7 +18,7 @@ const mostApart = 64
 // apart are the combinations of extents, the smallest first, of which each can have a program of its own where no program
 // can be general; nil if the dims are not lists, or if the model is to be more than a function of its inputs.
 func (o *CompileOptions) apart(reason error) [][]int64 {
-	if !onlyDynamic(reason) || len(o.States) > 0 || o.Generate != "" || o.ErrorBudget > 0 || len(o.Typical) > 0 ||
+	if !onlyDynamic(reason) || len(o.States) > 0 || o.Generate != "" || o.ErrorBudget > 0 || o.asksForSpecials() ||
 		IsPlanText(o.Plan) {
 		return nil
 	}
@@ -86,7 +86,7 @@ func planApart(job *Job, opt CompileOptions, spec *device.Spec, points [][]int64
 		if err != nil {
 			return nil, err
 		}
-		d.known, d.opt.Tries, d.opt.ProfileBudget = c.known, 1, 0
+		d.known, d.packing, d.opt.Tries, d.opt.ProfileBudget = c.known, newPacking, 1, 0
 		if err := d.schedule(&Job{}); err != nil {
 			return nil, err
 		}

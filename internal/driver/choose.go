@@ -107,7 +107,7 @@ func (c *Compilation) candidates(job *Job, ops *roperator.Graph) ([]schedule.Pro
 
 func (c *Compilation) plans(ops *roperator.Graph, costs profiler.Costs) ([]schedule.Proposal, error) {
 	if c.known != nil {
-		costs = &sharing{costs, ops, c.known}
+		costs = &sharing{costs, ops, c.known, c.packing, map[*roperator.Candidate]float64{}}
 	}
 	if IsPlanText(c.opt.Plan) {
 		p, err := ReadPlan(c.opt.Plan, ops, c.spec, costs)

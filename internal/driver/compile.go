@@ -68,6 +68,8 @@ type Compilation struct {
 	apart    bool // specials are programs for one combination of extents each, and plan that for the largest
 	// known are the rKernel instances that other programs of the library have, by their keys.
 	known map[string]bool
+	// packing is the price of weights in a packing that these do not have.
+	packing float64
 }
 
 // Compile makes a library directory of a model. It writes nothing there before every stage that can refuse the

@@ -42,7 +42,7 @@ func (o *CompileOptions) generateProblems(l *diag.List) {
 			o.MaxTokens, leastTokens))
 	case o.MaxTokens > mostExtent:
 		l.Add(diag.New("bad-flag", "--max-tokens %d: want at most %d", o.MaxTokens, mostExtent))
-	case len(o.Typical) > 0:
+	case o.asksForSpecials():
 		l.Add(diag.New("bad-flag", "--typical: a library that generates has one program for all lengths"))
 	}
 	for _, e := range o.EndTokens {

@@ -39,7 +39,7 @@ type CompileOptions struct {
 	Calibrate   []string // files or a folder; see calibrationData
 	Weights     string   // of Weights: how the weights of products of few rows are stored; "" for as they are
 	// Typical are extents that runs are likely to have, as NAME=32,128 of dims with ranges: special programs are made for
-	// them. SampledSpecials alone leaves the choice to the compiler.
+	// them. SampledSpecials alone leaves the choice to the compiler, and with GeneralAlone or nothing there are none.
 	Typical []string
 
 	// States are inputs that have the value of an output of the run before, as INPUT=OUTPUT; NamedStates alone asks for

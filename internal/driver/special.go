@@ -13,41 +13,47 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// SampledSpecials is the value of --typical by which the compiler chooses the extents.
-const SampledSpecials = "auto"
-
-// mostSampled is how many special programs are made where --typical leaves their extents to the compiler.
-const mostSampled = 5
-
-// mostSpecials is how many special programs a library has at most.
-const mostSpecials = 16
-
 // A candidate whose rKernel instance the library does not have yet must be faster by newKernel of its time, to be worth
-// the code, and one that wants weights in another packing by newPacking, to be worth the memory.
+// the code, and one that wants weights in another packing by newPacking, to be worth the memory. Nobody asked for
+// programs of sampled extents: these take other packings only where there is no candidate without, and at most
+// sampledWeights of what the weights take already.
 const (
-	newKernel  = 0.03
-	newPacking = 0.3
+	newKernel      = 0.03
+	newPacking     = 0.3
+	noPacking      = 1000
+	sampledWeights = 1.0 / 16
 )
 
 // sharing are costs by which candidates are preferred whose code and weights the library has already.
 type sharing struct {
 	profiler.Costs
-	ops   *roperator.Graph
-	known map[string]bool // keys of instances, and of packed constants
+	ops     *roperator.Graph
+	known   map[string]bool // keys of instances, and of packed constants
+	packing float64         // newPacking or noPacking
+	prices  map[*roperator.Candidate]float64
 }
 
 // TaskTime is that of the costs, with the price of what is new.
 func (s *sharing) TaskTime(c *roperator.Candidate) float64 {
+	price, ok := s.prices[c]
+	if !ok {
+		price = s.price(c)
+		s.prices[c] = price
+	}
+	return price * s.Costs.TaskTime(c)
+}
+
+func (s *sharing) price(c *roperator.Candidate) float64 {
 	price := 1.0
 	if !s.known[c.Inst.Key()] {
 		price += newKernel
 	}
 	c.Refs(func(id int) {
 		if b := s.ops.Buffers[id]; b.Kind == roperator.Const && !s.known[constantKey(b)] {
-			price = max(price, 1+newPacking)
+			price = max(price, 1+s.packing)
 		}
 	})
-	return price * s.Costs.TaskTime(c)
+	return price
 }
 
 // constantKey names a constant in the same way in the graphs of all programs of a library.
@@ -62,16 +68,22 @@ func (c *Compilation) planSpecials(job *Job) error {
 	if err != nil || len(points) == 0 {
 		return err
 	}
-	if c.opt.Finds() {
-		job.Printf("  no special programs: a run finds extents itself, and what it finds has another bound in each\n")
-		return nil
+	lack := ""
+	switch {
+	case c.opt.Finds():
+		lack = "a run finds extents itself, and what it finds has another bound in each"
+	case len(c.states) > 0:
+		lack = "all programs of a library would have to share its states"
 	}
-	if len(c.states) > 0 {
-		job.Printf("  no special programs: all programs of a library would have to share its states\n")
+	if lack != "" {
+		if !c.opt.samples() {
+			job.Printf("  no special programs: %s\n", lack)
+		}
 		return nil
 	}
 	done := job.Stage("specials")
 	c.known = map[string]bool{}
+	weights := c.newBytes(c.plan)
 	c.note(c.plan)
 	kept := []planned{{c.plan, largest(c.ranges), c.summary.PredictedUS}}
 	var texts []string
@@ -79,10 +91,12 @@ func (c *Compilation) planSpecials(job *Job) error {
 		p, err := c.special(points[i])
 		text := rangesText(partOf(c.ranges, points[i]))
 		if err != nil {
-			job.Printf("  no special program for %s: %v\n", text, diag.Reason(err))
+			if !c.opt.samples() {
+				job.Printf("  no special program for %s: %v\n", text, diag.Reason(err))
+			}
 			continue
 		}
-		if c.opt.samples() && !p.pays(kept) {
+		if c.opt.samples() && (!p.pays(kept) || float64(c.newBytes(p.plan)) > sampledWeights*float64(weights)) {
 			continue
 		}
 		kept = append(kept, p)
@@ -123,14 +137,34 @@ func (p *planned) pays(others []planned) bool {
 // note remembers the instances and the constants of a plan.
 func (c *Compilation) note(plan *vdevice.Plan) {
 	for op, pick := range plan.Pick {
+		if pick >= 0 {
+			c.known[plan.Graph.Ops[op].Candidates[pick].Inst.Key()] = true
+		}
+	}
+	eachConstant(plan, func(b *roperator.Buffer) { c.known[constantKey(b)] = true })
+}
+
+// newBytes is what the constants of a plan take that the library does not have yet.
+func (c *Compilation) newBytes(plan *vdevice.Plan) int64 {
+	sum, seen := int64(0), map[string]bool{}
+	eachConstant(plan, func(b *roperator.Buffer) {
+		if k := constantKey(b); !c.known[k] && !seen[k] {
+			seen[k] = true
+			sum += b.Bytes()
+		}
+	})
+	return sum
+}
+
+// eachConstant visits the constants that the candidates of a plan refer to, some of them more than once.
+func eachConstant(plan *vdevice.Plan, visit func(b *roperator.Buffer)) {
+	for op, pick := range plan.Pick {
 		if pick < 0 {
 			continue
 		}
-		x := plan.Graph.Ops[op].Candidates[pick]
-		c.known[x.Inst.Key()] = true
-		x.Refs(func(id int) {
+		plan.Graph.Ops[op].Candidates[pick].Refs(func(id int) {
 			if b := plan.Graph.Buffers[id]; b.Kind == roperator.Const {
-				c.known[constantKey(b)] = true
+				visit(b)
 			}
 		})
 	}
@@ -153,7 +187,10 @@ func (o *CompileOptions) ProgramTexts() []string {
 
 // special plans the special program whose largest extents are given.
 func (c *Compilation) special(extents []int64) (p planned, err error) {
-	d := &Compilation{opt: c.opt, spec: c.spec, known: c.known}
+	d := &Compilation{opt: c.opt, spec: c.spec, known: c.known, packing: newPacking}
+	if c.opt.samples() {
+		d.packing = noPacking
+	}
 	d.opt.ModelOptions = c.opt.narrowed(c.ranges, extents)
 	d.opt.Tries, d.opt.ProfileBudget, d.opt.Dump, d.opt.Typical = 1, 0, "", nil
 	quiet := &Job{}
@@ -241,124 +278,4 @@ func (o ModelOptions) narrowed(ranges []axes.Range, extents []int64) ModelOption
 	}
 	o.Dims = dims
 	return o
-}
-
-// specialExtents are the largest extents of the special programs, the smallest program first: all combinations of what
-// --typical names, or sampled ones.
-func (c *Compilation) specialExtents() ([][]int64, error) {
-	c.ranges = c.opt.ranges()
-	if len(c.ranges) == 0 || IsPlanText(c.opt.Plan) {
-		return nil, nil
-	}
-	named, err := c.opt.typical(c.ranges)
-	if err != nil {
-		return nil, err
-	}
-	points := [][]int64{nil}
-	for i, r := range c.ranges {
-		var more [][]int64
-		for _, n := range append(named[i], r.Hi) {
-			for _, p := range points {
-				more = append(more, append(slices.Clone(p), n))
-			}
-		}
-		points = more
-	}
-	points = points[:len(points)-1] // the last one is the general program
-	if len(points) > mostSpecials {
-		return nil, diag.New("bad-flag", "--typical asks for %d special programs, a library has at most %d", len(points),
-			mostSpecials)
-	}
-	slices.SortStableFunc(points, func(a, b []int64) int {
-		return int(work(a) - work(b))
-	})
-	return points, nil
-}
-
-// work is what the work of a program grows with.
-func work(extents []int64) int64 {
-	n := int64(1)
-	for _, x := range extents {
-		n *= x
-	}
-	return n
-}
-
-// sampled are the extents for which special programs are made where --typical leaves that to the compiler. Of lists they
-// are the smaller values. Of a single range they are the largest extent halved again and again, so that a run needs at
-// least about half of the work that its program does. Of several ranges the one with the most extents is divided by four
-// instead, and of the others the smallest extent counts. If these are too many, they are those of one range alone.
-func sampled(ranges []axes.Range) [][]int64 {
-	if len(ranges) == 0 {
-		return nil
-	}
-	out, longest, programs := make([][]int64, len(ranges)), 0, 1
-	for i, r := range ranges {
-		if r.Hi/r.Lo > ranges[longest].Hi/ranges[longest].Lo {
-			longest = i
-		}
-	}
-	divisor, most := int64(2), mostSampled
-	if len(ranges) > 1 {
-		divisor, most = 4, 2
-	}
-	for i, r := range ranges {
-		switch {
-		case r.Values != nil:
-			out[i] = slices.Clone(r.Values[:len(r.Values)-1])
-		case i != longest:
-			out[i] = []int64{r.Lo}
-		default:
-			for n := (r.Hi + divisor - 1) / divisor; n > r.Lo && len(out[i]) < most; n = (n + divisor - 1) / divisor {
-				out[i] = append([]int64{n}, out[i]...)
-			}
-		}
-		programs *= len(out[i]) + 1
-	}
-	if programs > mostSampled+1 {
-		one := make([][]int64, len(ranges))
-		one[longest] = out[longest][max(0, len(out[longest])-mostSampled):]
-		return one
-	}
-	return out
-}
-
-// samples reports whether the compiler chooses the extents of special programs.
-func (o *CompileOptions) samples() bool { return slices.Equal(o.Typical, []string{SampledSpecials}) }
-
-// typical are the extents of each range that --typical names, but the largest.
-func (o *CompileOptions) typical(ranges []axes.Range) ([][]int64, error) {
-	if o.samples() {
-		return sampled(ranges), nil
-	}
-	var l diag.List
-	out := make([][]int64, len(ranges))
-	for _, text := range o.Typical {
-		name, value, _ := cutLast(text, "=")
-		r, err := parseDim(name, value)
-		i := slices.IndexFunc(ranges, func(x axes.Range) bool { return x.Name == name })
-		switch {
-		case err != nil || r.Lo < r.Hi && r.Values == nil:
-			l.Add(diag.New("bad-flag", "--typical %q: want NAME=32,128, or %s alone", text, SampledSpecials))
-			continue
-		case i < 0:
-			l.Add(diag.New("unknown-dim", "--typical %s: no dim of that name has a range", text))
-			continue
-		}
-		if r.Values == nil {
-			r.Values = []int64{r.Lo}
-		}
-		for _, n := range r.Values {
-			if !ranges[i].Allows(n) {
-				l.Add(diag.New("bad-flag", "--typical %s=%d: the dim has the range %s", name, n, ranges[i]))
-			} else if n < ranges[i].Hi {
-				out[i] = append(out[i], n)
-			}
-		}
-	}
-	for i := range out {
-		slices.Sort(out[i])
-		out[i] = slices.Compact(out[i])
-	}
-	return out, l.Err()
 }

@@ -24,7 +24,7 @@ func TestSpecialExtents(t *testing.T) {
 		{"seq=1..512", "batch=3", "no dim of that name has a range"},
 		{"seq=1..512", "seq=513", "--typical seq=513: the dim has the range seq=1..512"},
 		{"batch=1,4,16", "batch=3", "--typical batch=3: the dim has the range batch=1,4,16"},
-		{"seq=1..512", "seq=3..9", "want NAME=32,128, or auto alone"},
+		{"seq=1..512", "seq=3..9", "want NAME=32,128, or auto or none alone"},
 		{"a=1..9 b=1..9", "a=1,2,3,4 b=1,2,3,4", "asks for 24 special programs, a library has at most 16"},
 	} {
 		o := &Compilation{}

@@ -275,8 +275,8 @@ def compiled(args, name, folder, row):
     if not (out / "python").exists():
         began = time.time()
         r = subprocess.run([args.rammerc, "compile", str(path if path.exists() else args.models / about["model"]), "--name",
-                            module, "--target", args.target, "--offline", "-o", str(out), "-q", *about["flags"]],
-                           capture_output=True, text=True)
+                            module, "--target", args.target, "--offline", "--typical", "none", "-o", str(out), "-q",
+                            *about["flags"]], capture_output=True, text=True)
         row["compile_seconds"] = round(time.time() - began, 1)
         if r.returncode:
             row["note"] = (r.stderr.strip().splitlines() or ["failed"])[-1][:300]

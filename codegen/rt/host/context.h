@@ -30,14 +30,21 @@ class Context {
   static_assert(dev::Launches<Program, ArgsOf<Program>>);
 
  public:
-  // Weights are those of the program if others have loaded them already; otherwise they come from the weights file.
-  Context(const Model& m, const Options& o, std::shared_ptr<Weights> weights = nullptr)
+  // Weights that others have loaded, else they come from the weights file; and an arena that no other uses at the same
+  // time, else the context makes one of at least so many bytes.
+  struct Lent {
+    std::shared_ptr<Weights> weights;
+    std::shared_ptr<DeviceBuffer> arena;
+    size_t arena_bytes = 0;
+  };
+
+  Context(const Model& m, const Options& o, const Lent& lent = {})
       : model_(m), options_(o), device_(o.device < 0 ? dev::current_device() : o.device), scope_(device_) {
     if (options_.patience_ns == 0) options_.patience_ns = 10'000'000'000;
     choose_mode();
-    weights_ = weights ? weights : load_weights();
+    weights_ = lent.weights ? lent.weights : load_weights();
     args_at_ = weights_->args();
-    arena_ = DeviceBuffer(tensor_maps_at() + kTensorMapBytes * static_cast<size_t>(m.tensor_map_count));
+    arena_ = lent.arena ? lent.arena : std::make_shared<DeviceBuffer>(std::max(arena_bytes(m), lent.arena_bytes));
     make_tensor_maps();
     flags_ = DeviceBuffer(flag_bytes());
     dev::clear(flags_.get(), flag_bytes());
@@ -170,9 +177,13 @@ class Context {
     return sizeof(uint64_t) * kFlagStride * static_cast<size_t>(lines);
   }
 
-  // Where tensor maps stand behind the arena.
-  size_t tensor_maps_at() const {
-    return (model_.arena_bytes + kTensorMapBytes - 1) / kTensorMapBytes * kTensorMapBytes;
+  // What the arena of a program takes, with the tensor maps behind it.
+  static size_t arena_bytes(const Model& m) {
+    size_t bytes = static_cast<size_t>(m.arena_bytes);
+    for (const TiledMatrix* x = m.tensor_maps; x < m.tensor_maps + m.tensor_map_count; ++x) {
+      if (x->at >> kSpaceShift == kArenaSpace) bytes = std::max(bytes, static_cast<size_t>(x->map) + kTensorMapBytes);
+    }
+    return bytes;
   }
 
   void make_tensor_maps() {
@@ -180,8 +191,8 @@ class Context {
       const TiledMatrix& m = model_.tensor_maps[i];
       if (m.at >> kSpaceShift != kArenaSpace) continue;  // launch_all makes it
       alignas(64) char map[kTensorMapBytes] = {};
-      dev::make_tensor_map(m, arena_.get() + m.at, map);
-      dev::upload(arena_.get() + m.map, map, sizeof map);
+      dev::make_tensor_map(m, arena_->get() + m.at, map);
+      dev::upload(arena_->get() + m.map, map, sizeof map);
     }
   }
 
@@ -307,7 +318,7 @@ class Context {
     reports_.reset();
     trace_.reset();
     staging_.clear();
-    arena_ = DeviceBuffer();
+    arena_.reset();
     flags_ = DeviceBuffer();
     tagged_ = DeviceBuffer();
     weights_.reset();
@@ -319,8 +330,9 @@ class Context {
   int device_;
   EarlyScope scope_;
   std::shared_ptr<Weights> weights_;
-  char* args_at_ = nullptr;  // the Args of all rOperators, in device memory
-  DeviceBuffer arena_, flags_, tagged_;
+  char* args_at_ = nullptr;              // the Args of all rOperators, in device memory
+  std::shared_ptr<DeviceBuffer> arena_;  // that of all programs of a library
+  DeviceBuffer flags_, tagged_;
   std::unique_ptr<TraceBuffers> trace_;
   std::unique_ptr<Report[], DropReports> reports_;
   // Inferences that the host waits for run on stream_, behind what the caller has put on the legacy default stream.

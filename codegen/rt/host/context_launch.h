@@ -71,7 +71,7 @@ void Context<Program>::launch_all(dev::Stream stream, const void* const* in, voi
   args.reports = reports_.get();
   args.patience_ns = options_.patience_ns;
   if (options_.delays) args.delays = std::max<uint64_t>(1, options_.delays + ++delayed_);  // 0 would be for never
-  args.bases[kArenaSpace] = arena_.get();
+  args.bases[kArenaSpace] = arena_->get();
   args.bases[kWeightsSpace] = weights_->constants();
   for (int i = 0; i < model_.input_count; ++i) {
     args.bases[kFirstPortSpace + i] = static_cast<char*>(const_cast<void*>(in[i]));
@@ -80,7 +80,7 @@ void Context<Program>::launch_all(dev::Stream stream, const void* const* in, voi
     args.bases[kFirstPortSpace + model_.input_count + i] = static_cast<char*>(out[i]);
     if (kept_.empty() || !kept_[static_cast<size_t>(i)]) dev::poison(out[i], model_.outputs[i].bytes);
   }
-  dev::poison(arena_.get(), model_.arena_bytes);
+  dev::poison(arena_->get(), model_.arena_bytes);
   make_caller_maps(args);
   for (int i = 0; i < model_.segment_count; i += model_.segments[i].repeated) {
     for (int turn = 0; turn < model_.segments[i].turns; ++turn) {

@@ -28,8 +28,14 @@ class GeneralProgram : public Context<Program> {
   using Base = Context<Program>;
 
  public:
-  GeneralProgram(const Model& m, const General& g, const Options& o, std::shared_ptr<Weights> weights = nullptr)
-      : Base(m, named(o, g), weights), general_(g) {
+  GeneralProgram(const Model& m, const General& g, const Options& o) : GeneralProgram(m, g, o, {{}, {}, room(g)}) {}
+
+  // A special program of `whole`, with its weights and its arena.
+  GeneralProgram(const Model& m, const General& g, const Options& o, const GeneralProgram& whole)
+      : GeneralProgram(m, g, o, {whole.weights_of(m), whole.arena_, 0}) {}
+
+  GeneralProgram(const Model& m, const General& g, const Options& o, const typename Base::Lent& lent)
+      : Base(m, named(o, g), lent), general_(g) {
     dev::DeviceScope scope(this->device_);
     for (int i = 0; i < g.range_count; ++i) extents_.push_back(g.ranges[i].hi);
     size_t bytes = 0;
@@ -154,6 +160,13 @@ class GeneralProgram : public Context<Program> {
   int device() const { return this->device_; }
 
  private:
+  // What the arena must have room for: any of the special programs.
+  static size_t room(const General& g) {
+    size_t bytes = 0;
+    for (int i = 0; i < g.special_count; ++i) bytes = std::max(bytes, Base::arena_bytes(*g.specials[i].model));
+    return bytes;
+  }
+
   static Options named(Options o, const General& g) {
     o.program = g.name;
     return o;

@@ -307,7 +307,7 @@ class GeneralContext {
       make_room(most_ - 1);
       const Special& s = general_.specials[i];
       try {
-        kept_[i].program.reset(new One(*s.model, *s.general, options_, whole_.weights_of(*s.model)));
+        kept_[i].program.reset(new One(*s.model, *s.general, options_, whole_));
       } catch (const Error& e) {
         if (e.code != kOutOfMemory) throw;
         return nullptr;
