@@ -1,7 +1,9 @@
 package roperator
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sort"
 )
 
@@ -77,14 +79,24 @@ func appendAll(dst []Box, accesses []Access, task int) []Box {
 }
 
 func (a *Access) appendBoxes(dst []Box, task int) ([]Box, bool) {
-	var loBuf, hiBuf [16]int64
-	lo, hi := loBuf[:len(a.View.Shape)], hiBuf[:len(a.View.Shape)]
 	if a.Box == nil {
-		copy(hi, a.View.Shape)
-	} else {
-		a.Box(task, lo, hi)
+		return a.View.appendWhole(dst)
 	}
-	return a.View.appendBoxes(dst, lo, hi)
+	n := len(a.View.Shape)
+	bounds := make([]int64, 2*n)
+	a.Box(task, bounds[:n:n], bounds[n:])
+	return a.View.appendBoxes(dst, bounds[:n], bounds[n:])
+}
+
+// AppendBoxes appends the boxes of the whole view.
+func (v View) AppendBoxes(dst []Box) []Box {
+	dst, _ = v.appendWhole(dst)
+	return dst
+}
+
+func (v View) appendWhole(dst []Box) ([]Box, bool) {
+	var none [16]int64
+	return v.appendBoxes(dst, none[:len(v.Shape)], v.Shape)
 }
 
 // dimRange is one dim of a part of a view: n elements that are stride apart in the buffer.
@@ -111,7 +123,7 @@ func (v View) appendBoxes(dst []Box, lo, hi []int64) ([]Box, bool) {
 			ranges = append(ranges, dimRange{v.Strides[d], n})
 		}
 	}
-	sort.Slice(ranges, func(i, j int) bool { return ranges[i].stride < ranges[j].stride })
+	slices.SortFunc(ranges, func(a, b dimRange) int { return cmp.Compare(a.stride, b.stride) })
 	ranges = mergeRanges(ranges)
 	start := len(dst)
 	dst, exact := v.Buf.boxesAt(dst, base, ranges)

@@ -79,9 +79,9 @@ type depFinder struct {
 	g      *roperator.Graph
 	preds  []producer
 	d      *deps
-	tagged map[int]bool       // buffers whose importers poll
-	boxSet map[boxSide]int32  // the set that an access to a box depends on, -1 for none
-	folded map[[2]int32]int32 // a combination and one more set → a combination
+	tagged map[int]bool              // buffers whose importers poll
+	boxSet smallMap[boxSide, int32]  // the set that an access to a box depends on, -1 for none
+	folded smallMap[[2]int32, int32] // a combination and one more set → a combination
 }
 
 type boxSide struct {
@@ -97,10 +97,7 @@ func findDeps(g *roperator.Graph, cache *tileCache, preds []producer, c *roperat
 	if len(preds) == 0 {
 		return d
 	}
-	f := &depFinder{
-		cache: cache, g: g, preds: preds, d: d, tagged: tagged,
-		boxSet: map[boxSide]int32{}, folded: map[[2]int32]int32{},
-	}
+	f := &depFinder{cache: cache, g: g, preds: preds, d: d, tagged: tagged}
 	var boxes []roperator.Box
 	imported := c.Imported()
 	polls := func(i int) bool { return imported != nil && imported[i] && tagged[c.Reads[i].View.Buf.ID] }
@@ -132,7 +129,7 @@ func (f *depFinder) addBoxes(task int, boxes []roperator.Box, write, imports boo
 // fold returns the combination that has one more set.
 func (f *depFinder) fold(combo, set int32) int32 {
 	key := [2]int32{combo, set}
-	if c, ok := f.folded[key]; ok {
+	if c, ok := f.folded.get(key); ok {
 		return c
 	}
 	c := combo
@@ -140,14 +137,14 @@ func (f *depFinder) fold(combo, set int32) int32 {
 		c = int32(len(f.d.combos))
 		f.d.combos = append(f.d.combos, append(slices.Clone(sets), set))
 	}
-	f.folded[key] = c
+	f.folded.set(key, c)
 	return c
 }
 
 // setOf finds the rTasks that an access to the box conflicts with: those that write it, and if the access is a write
 // also those that read it.
 func (f *depFinder) setOf(b boxSide) int32 {
-	if s, ok := f.boxSet[b]; ok {
+	if s, ok := f.boxSet.get(b); ok {
 		return s
 	}
 	set := taskSet{kind: vdevice.EdgeFlag}
@@ -176,7 +173,7 @@ func (f *depFinder) setOf(b boxSide) int32 {
 		s = int32(len(f.d.sets))
 		f.d.sets = append(f.d.sets, set)
 	}
-	f.boxSet[b] = s
+	f.boxSet.set(b, s)
 	return s
 }
 

@@ -85,28 +85,25 @@ func (l accessBlocks) conflicts(a *opAccess, yield func(op int32)) {
 // opAccesses covers what any candidate's rTasks access by the boxes of their views, each box once.
 func opAccesses(op *roperator.ROperator) []opAccess {
 	var out []opAccess
-	for _, c := range op.Candidates {
-		out = addViews(out, op.ID, c.Reads, false)
-		out = addViews(out, op.ID, c.Writes, true)
-	}
-	return out
-}
-
-func addViews(out []opAccess, op int, accesses []roperator.Access, write bool) []opAccess {
-	for _, a := range accesses {
-		if a.View.Buf.Kind == roperator.Const {
-			continue
-		}
-		whole := roperator.Candidate{Reads: []roperator.Access{{View: a.View}}}
-	boxes:
-		for _, b := range whole.AppendReads(nil, 0) {
-			for i := range out {
-				if out[i].write == write && out[i].box == b {
-					continue boxes
+	var boxes []roperator.Box
+	add := func(accesses []roperator.Access, write bool) {
+		for i := range accesses {
+			view := &accesses[i].View
+			if view.Buf.Kind == roperator.Const {
+				continue
+			}
+			boxes = view.AppendBoxes(boxes[:0])
+			for _, b := range boxes {
+				x := opAccess{int32(op.ID), write, b}
+				if !slices.Contains(out, x) {
+					out = append(out, x)
 				}
 			}
-			out = append(out, opAccess{int32(op), write, b})
 		}
+	}
+	for _, c := range op.Candidates {
+		add(c.Reads, false)
+		add(c.Writes, true)
 	}
 	return out
 }

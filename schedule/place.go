@@ -86,9 +86,9 @@ func (p *placer) fork() *placer {
 	busy, loaders := q.busy, q.loaders
 	*q = *p
 	q.busy = append(busy[:0], p.busy...)
-	q.loaders = loaders[:0]
+	q.loaders = slices.Grow(loaders[:0], len(p.loaders))[:len(p.loaders)]
 	for i := range p.loaders {
-		q.loaders = append(q.loaders, p.loaders[i].Fork())
+		p.loaders[i].ForkTo(&q.loaders[i])
 	}
 	return q
 }

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/rammerc/rammerc/roperator"
@@ -47,6 +48,10 @@ func splitChoices(all [][]choice) (plain, resident, staged, forClusters, worded 
 	plain, resident, staged, forClusters, worded = make([][]choice, n), make([][]choice, n), make([][]choice, n),
 		make([][]choice, n), make([][]choice, n)
 	for op, choices := range all {
+		if !slices.ContainsFunc(choices, func(ch choice) bool { return ch.special() || ch.c.Inst.Kernel.Near }) {
+			plain[op] = choices
+			continue
+		}
 		for _, ch := range choices {
 			switch {
 			case len(ch.c.Conditions) > 0 && ch.special():

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/rammerc/rammerc/roperator"
@@ -22,7 +23,7 @@ type tileIndex struct {
 // newTileIndexes makes an index for every buffer that the candidate's rTasks read, or for every one that they write.
 func newTileIndexes(tasks int, boxesOf func([]roperator.Box, int) []roperator.Box) map[int32]*tileIndex {
 	out := map[int32]*tileIndex{}
-	ids := map[roperator.Box]int{}
+	var ids smallMap[roperator.Box, int]
 	var boxes []roperator.Box
 	for t := range tasks {
 		boxes = boxesOf(boxes[:0], t)
@@ -32,10 +33,10 @@ func newTileIndexes(tasks int, boxesOf func([]roperator.Box, int) []roperator.Bo
 				x = &tileIndex{bounds: b}
 				out[b.Buf] = x
 			}
-			id, ok := ids[b]
+			id, ok := ids.get(b)
 			if !ok {
 				id = len(x.boxes)
-				ids[b] = id
+				ids.set(b, id)
 				x.boxes = append(x.boxes, b)
 				x.members = append(x.members, nil)
 				x.widen(&b)
@@ -69,16 +70,12 @@ func (x *tileIndex) build() {
 }
 
 func lowerBounds(boxes []roperator.Box, d int8) []int32 {
-	seen := map[int32]bool{}
-	var out []int32
+	out := make([]int32, len(boxes))
 	for i := range boxes {
-		if lo := boxes[i].Lo[d]; !seen[lo] {
-			seen[lo] = true
-			out = append(out, lo)
-		}
+		out[i] = boxes[i].Lo[d]
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i] < out[j] })
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // coarsen leaves out every second cut of the dimension that has the most.

@@ -1,9 +1,9 @@
 package schedule
 
 import (
+	"cmp"
 	"maps"
 	"slices"
-	"sort"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/profiler"
@@ -269,8 +269,8 @@ func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *tria
 
 // try places a wave with the given candidates after base, those with the longest rTasks first.
 func (s *scheduler) try(wave []picked, cur *current, base *placer, found map[*choice]*deps) *trial {
-	order := append([]picked{}, wave...)
-	sort.SliceStable(order, func(i, j int) bool { return order[i].choice.taskTime > order[j].choice.taskTime })
+	order := slices.Clone(wave)
+	slices.SortStableFunc(order, func(a, b picked) int { return cmp.Compare(b.choice.taskTime, a.choice.taskTime) })
 	t := &trial{placer: base.fork()}
 	tasks := 0
 	for _, x := range order {

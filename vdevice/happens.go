@@ -2,7 +2,6 @@ package vdevice
 
 import (
 	"slices"
-	"sort"
 
 	"github.com/rammerc/rammerc/roperator"
 )
@@ -34,7 +33,7 @@ type order struct {
 	places     map[Task]At  // of all rTasks; nil until somebody asks
 	clocks     *clocks      // the entry for the step's own vEU means nothing
 	topo       []At         // all steps, each behind those that it comes after
-	waveStarts []int32      // [vEU][wave]: the order of the first step of that wave or a later one
+	waveStarts [][]int32    // [vEU][wave]: the order of the first step of that wave or a later one
 	waves      int
 	nodes      *nodeOrder // of a segment whose launches are of one rOperator each; otherwise nil
 	meetings   []meeting  // of all kinds of edges, by kind and number
@@ -346,12 +345,21 @@ func (h *order) awaited(s *Step, cursor int, next []int32) int32 {
 }
 
 func (h *order) startWaves() {
-	h.waveStarts = make([]int32, h.veus*(h.waves+1))
+	h.waveStarts = make([][]int32, h.veus)
+	idle := make([]int32, h.waves+1) // of all vEUs without steps
 	for v, steps := range h.p.Steps {
-		starts := h.waveStarts[v*(h.waves+1) : (v+1)*(h.waves+1)]
-		for w := range starts {
-			starts[w] = int32(sort.Search(len(steps), func(i int) bool { return steps[i].Wave >= int32(w) }))
+		if len(steps) == 0 {
+			h.waveStarts[v] = idle
+			continue
 		}
+		starts, i := make([]int32, h.waves+1), 0
+		for w := range starts {
+			for i < len(steps) && steps[i].Wave < int32(w) {
+				i++
+			}
+			starts[w] = int32(i)
+		}
+		h.waveStarts[v] = starts
 	}
 }
 
@@ -368,7 +376,7 @@ func (h *order) byWaves(y At, v int32) int32 {
 	if y.VEU == v {
 		return y.Order
 	}
-	return h.waveStarts[int(v)*(h.waves+1)+int(h.p.Steps[y.VEU][y.Order].Wave)]
+	return h.waveStarts[v][h.p.Steps[y.VEU][y.Order].Wave]
 }
 
 // known is how many things on lane v are complete when the one at y starts, in whichever way the segment runs.

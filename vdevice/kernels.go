@@ -114,10 +114,19 @@ func (plan *Plan) eachLaunch(visit func(n Needs, crowds bool)) {
 // launchNeeds is what each of the program's launches needs, if it is launched in waves.
 func (p *Program) launchNeeds() []Needs {
 	out, ops := make([]Needs, p.Waves), map[int32]Needs{}
+	first := make([]int32, p.Waves) // 1 + the rOperator that was found first, which most launches have alone
 	for _, steps := range p.Steps {
 		for i := range steps {
 			w, op := steps[i].Wave, steps[i].Task.Op
 			if i > 0 && steps[i-1].Wave == w && steps[i-1].Task.Op == op {
+				continue
+			}
+			switch first[w] {
+			case op + 1:
+				continue
+			case 0:
+				first[w] = op + 1
+				out[w].AddCandidate(p.Candidate(op))
 				continue
 			}
 			n, known := ops[op]

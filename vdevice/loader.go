@@ -27,14 +27,12 @@ type taken struct{ from, to, start, end float64 }
 // Open starts a launch: the loader may begin at the given time with an empty ring, and its first bytes come after the
 // latency.
 func (l *Loader) Open(at, latency float64) {
-	*l = Loader{loaded: max(l.loaded, at+latency)}
+	*l = Loader{loaded: max(l.loaded, at+latency), steps: l.steps[:0]}
 }
 
-// Fork returns a copy that can go on without changing this loader.
-func (l *Loader) Fork() Loader {
-	f := *l
-	f.steps = f.steps[:len(f.steps):len(f.steps)]
-	return f
+// ForkTo makes f a copy that can go on without changing this loader. It uses the memory that f has.
+func (l *Loader) ForkTo(f *Loader) {
+	*f = Loader{l.loaded, l.taken, append(f.steps[:0], l.steps...)}
 }
 
 // Ready is when the last byte of the next step's block is there. The block has so many bytes, the step starts to take
