@@ -2,6 +2,7 @@ package graphopt
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/rammerc/rammerc/ir"
 )
@@ -77,19 +78,65 @@ func (u *unrolling) perhaps(at turns, i, end int64) (turns, bool) {
 	if !ok {
 		return at, false
 	}
+	return u.either(begins, next, at, end-i == 1 && u.size < fewNodes), true
+}
+
+// either is what next has left if the condition holds, and otherwise what at has left, in which case the loop has ended.
+// With joined the condition behind both is there sooner, but what next computes it from is always needed.
+func (u *unrolling) either(begins *ir.Value, next, at turns, joined bool) turns {
 	out := turns{carried: make([]*ir.Value, len(at.carried)), keep: next.keep}
 	for k, v := range next.carried {
 		out.carried[k] = u.selected(begins, v, at.carried[k])
 	}
 	switch {
-	case next.alive != nil && end-i == 1 && u.size < fewNodes:
+	case next.alive != nil && joined:
 		out.alive = u.truth("And", begins, u.single(next.alive))
 	case next.alive != nil:
 		out.alive = u.selected(begins, u.single(next.alive), begins)
 	case at.alive != nil:
 		out.alive = begins
 	}
-	return out, true
+	return out
+}
+
+// ahead writes out iterations i to end-1, of which the first is one of the loop's, such that none waits for a condition:
+// each goes on with what the one before it has computed, whether or not the loop had ended then. What the loop leaves is
+// selected behind them.
+func (u *unrolling) ahead(at turns, i, end int64) (turns, bool) {
+	at, ok := u.turn(at, i)
+	computed := at
+	for i++; ok && at.keep && i < end; i++ {
+		begins := u.begins(at.alive, i)
+		if computed, ok = u.turn(turns{carried: computed.carried}, i); !ok {
+			break
+		}
+		if begins == nil {
+			at = computed
+		} else {
+			at = u.either(begins, computed, at, true)
+		}
+	}
+	return at, ok
+}
+
+// runsAhead reports whether iterations behind the loop's end may be computed: the body has few nodes, and all of them
+// have results for any operands. An index or a divisor might be none.
+func (u *unrolling) runsAhead() bool {
+	return u.size < fewNodes && !slices.ContainsFunc(u.body.Nodes, func(n *ir.Node) bool { return !takesAll(n) })
+}
+
+// takesAll reports whether a node has a result for any elements of its operands.
+func takesAll(n *ir.Node) bool {
+	integers := func(v *ir.Value) bool { return v == nil || v.DType.IsInt() }
+	switch {
+	case n.Is("Div"), n.Is("Mod"), n.Is("Pow"):
+		return !integers(n.Outputs[0])
+	case n.Is("Cast"):
+		return !integers(n.Outputs[0]) || integers(n.Inputs[0])
+	case n.Is("BitShift"), n.Domain != "":
+		return false
+	}
+	return isElementwise(n) || n.Is("MatMul") || n.Is("Gemm") || strings.HasPrefix(n.Op, "Reduce")
 }
 
 // block writes out iterations i to end-1, of which the first is one of the loop's. Those behind it are decided in groups,
@@ -101,6 +148,9 @@ func (u *unrolling) block(at turns, i, end int64) (turns, bool) {
 	group := int64(1)
 	for (end-i-1)/turnsOfGroup >= group {
 		group *= turnsOfGroup
+	}
+	if group == 1 && u.runsAhead() {
+		return u.ahead(at, i, end)
 	}
 	at, ok := u.block(at, i, i+group)
 	for i += group; ok && at.keep && i < end; i += group {

@@ -1,6 +1,7 @@
 package graphopt
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/rammerc/rammerc/ir"
@@ -81,4 +82,48 @@ func neededNodes(v *ir.Value, results map[string]*ir.Tensor, op string) int {
 	}
 	visit(v)
 	return count
+}
+
+// Iterations of a group do not wait for each other's conditions, unless what they compute behind the end has no result: a
+// row that is not there, or a quotient of integers.
+func TestLoopsRunAhead(t *testing.T) {
+	for _, c := range []struct {
+		step  string
+		ahead bool
+	}{
+		{"%next: int64[] = Add(%v, %one)", true},
+		{"%next: int64[] = Div(%v, %one)", false},
+		{"%next: int64[] = Gather(%table, %v)", false},
+	} {
+		g, err := ir.ParseText("loop.rir", []byte(`graph "g" (%x: int64[], %most: int64[], %table: int64[8]) {
+  %runs = const int64[] {8}
+  %one = const int64[] {1}
+  %go: bool[] = Less(%x, %most)
+  %y: int64[] = Loop(%runs, %go, %x) {body = graph "b" (%i: int64[], %on: bool[], %v: int64[]) {
+    `+c.step+`
+    %more: bool[] = Less(%next, %most)
+    return %more, %next
+  }}
+  return %y
+}
+`), ir.ParseOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := runPasses(g, []Pass{*passNamed("unroll-loops")}, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		waiting := 0 // iterations that take what conditions have selected
+		for _, n := range g.Nodes {
+			if n.IsInternal("Select") || n.Is("And") || n.Is("Identity") {
+				continue
+			}
+			if slices.ContainsFunc(n.Inputs, func(v *ir.Value) bool { return v.Def != nil && v.Def.IsInternal("Select") }) {
+				waiting++
+			}
+		}
+		if want := map[bool]int{true: 0, false: 6}[c.ahead]; c.ahead && waiting != 0 || waiting < want {
+			t.Errorf("%s: %d iterations wait for conditions, want %d", c.step, waiting, want)
+		}
+	}
 }
