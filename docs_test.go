@@ -21,10 +21,10 @@ var (
 	docResult = regexp.MustCompile("`([a-z0-9-]+\\.json)`(?:,\\s([a-z0-9_]+(?:\\s[a-z0-9_]+)*))?")
 )
 
-// tracked are the files that git knows, of the project alone.
+// tracked are the files that git knows or would know.
 func tracked(t *testing.T) []string {
 	t.Helper()
-	out, err := exec.Command("git", "ls-files").Output()
+	out, err := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
 		t.Skip("not a git checkout: ", err)
 	}
