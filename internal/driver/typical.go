@@ -71,7 +71,7 @@ func sampled(ranges []axes.Range) [][]int64 {
 	}
 	out, longest, programs := make([][]int64, len(ranges)), 0, 1
 	for i, r := range ranges {
-		if r.Hi/r.Lo > ranges[longest].Hi/ranges[longest].Lo {
+		if r.Hi/least(r) > ranges[longest].Hi/least(ranges[longest]) {
 			longest = i
 		}
 	}
@@ -83,10 +83,10 @@ func sampled(ranges []axes.Range) [][]int64 {
 		switch {
 		case r.Values != nil:
 			out[i] = slices.Clone(r.Values[:len(r.Values)-1])
-		case i != longest:
-			out[i] = []int64{r.Lo}
-		default:
-			for n := (r.Hi + divisor - 1) / divisor; n > r.Lo && len(out[i]) < most; n = (n + divisor - 1) / divisor {
+		case i != longest && least(r) < r.Hi:
+			out[i] = []int64{least(r)}
+		case i == longest:
+			for n := (r.Hi + divisor - 1) / divisor; n > least(r) && len(out[i]) < most; n = (n + divisor - 1) / divisor {
 				out[i] = append([]int64{n}, out[i]...)
 			}
 		}
@@ -99,6 +99,9 @@ func sampled(ranges []axes.Range) [][]int64 {
 	}
 	return out
 }
+
+// least is the least extent that a special program is planned for.
+func least(r axes.Range) int64 { return max(r.Lo, 1) }
 
 // samples reports whether the compiler chooses the extents of special programs.
 func (o *CompileOptions) samples() bool { return slices.Equal(o.Typical, []string{SampledSpecials}) }
