@@ -9,17 +9,21 @@ import (
 
 // Inputs of the model from which it computes shapes by several operators, such as those that a function is expanded to.
 
-// longestShape is how many extents such an input may have.
-const longestShape = 8
+const (
+	longestShape = 8  // how many extents such an input may have
+	mostLists    = 64 // how many lists of extents are tried
+	anyExtent    = -1 // an extent of a list that may be any number: no shape depends on it
+)
 
 // bindShapes makes constants of inputs that are lists of extents, if the model declares the shapes of its outputs and one
-// list alone gives these. Its extents are tried in the order in which they stand in a declared shape. A run fails whose
-// input is another list.
+// list alone gives these. Its extents are tried in the order in which they stand in a declared shape; one of them may be
+// a number that is in none, such as how many channels an image has of which a grid is made. A run fails whose input is
+// another list.
 func bindShapes(c *Context, g *ir.Graph) bool {
 	var declared []*ir.Node
 	for _, n := range g.Nodes {
 		if n.IsInternal("Declared") {
-			if _, known := n.Inputs[0].Shape.Consts(); !known {
+			if _, known := n.Inputs[0].Shape.Consts(); !known || n.Inputs[0].Shape == nil {
 				declared = append(declared, n)
 			}
 		}
@@ -53,29 +57,45 @@ func onlyShape(c *Context, g *ir.Graph, i int, declared []*ir.Node) []int64 {
 	count := int(g.Inputs[i].Shape.MustConsts()[0])
 	var fitting []int64
 	for _, n := range declared {
-		dims := n.Ints("dims")
-		all := subsets(len(dims), min(count, len(dims)+1))
-		if len(all) > mostVariants {
-			continue
-		}
-		for _, places := range all {
-			list := make([]int64, 0, count)
-			for _, p := range places {
-				list = append(list, dims[p])
+		whole := sublists(n.Ints("dims"), count)
+		var some [][]int64
+		for _, list := range sublists(n.Ints("dims"), count-1) {
+			for at := range count {
+				some = append(some, slices.Insert(slices.Clone(list), at, anyExtent))
 			}
-			if slices.Equal(list, fitting) || !givesShapes(c, g, i, list) {
+		}
+		for _, lists := range [][][]int64{whole, some} {
+			if len(lists) > mostLists {
 				continue
 			}
-			if fitting != nil {
-				return nil
+			for _, list := range lists {
+				if slices.Equal(list, fitting) || !givesShapes(c, g, i, list) {
+					continue
+				}
+				if fitting != nil {
+					return nil
+				}
+				fitting = list
 			}
-			fitting = list
-		}
-		if fitting != nil {
-			return fitting
+			if fitting != nil {
+				return fitting
+			}
 		}
 	}
 	return nil
+}
+
+// sublists are the lists of count of the extents, in their order.
+func sublists(dims []int64, count int) [][]int64 {
+	var out [][]int64
+	for _, places := range subsets(len(dims), min(count, len(dims)+1)) {
+		list := make([]int64, 0, count)
+		for _, p := range places {
+			list = append(list, dims[p])
+		}
+		out = append(out, list)
+	}
+	return out
 }
 
 // givesShapes reports whether all declared shapes are those of the graph where input i is a list.
@@ -88,6 +108,8 @@ func givesShapes(c *Context, g *ir.Graph, i int, list []int64) bool {
 		{"fold-constants", foldConstants, "shapes follow from the list"},
 		{"inline-branches", inlineBranches, "so do conditions"},
 		{"fold-constants", foldConstants, "and what is computed behind them"},
+		{"inline-branches", inlineBranches, "those of branches among them"},
+		{"fold-constants", foldConstants, "as before"},
 	}, opts)
 	if err != nil {
 		return false
@@ -102,11 +124,30 @@ func givesShapes(c *Context, g *ir.Graph, i int, list []int64) bool {
 	return true
 }
 
-// replaceInput lets all nodes read a list in the place of input v.
+// replaceInput lets all nodes read a list in the place of input v, of which they get the extent that may be any.
 func (c *Context) replaceInput(g *ir.Graph, v *ir.Value, list []int64) *ir.Value {
 	m := newMaker(g, c.names, &ir.Node{Name: v.Name})
-	all := m.constant("declared", ir.FromSlice(ir.Int64, list, int64(len(list))))
-	ir.ReplaceMany(g, map[*ir.Value]*ir.Value{v: all})
+	number := func(n ...int64) *ir.Value {
+		return m.constant("declared", ir.FromSlice(ir.Int64, n, int64(len(n))))
+	}
+	all := number(list...)
+	at := slices.Index(list, anyExtent)
+	if at < 0 {
+		ir.ReplaceMany(g, map[*ir.Value]*ir.Value{v: all})
+		return all
+	}
+	one, joined := m.value("any", ir.Int64, ir.Dims(1)), m.value("joined", ir.Int64, v.Shape)
+	ir.ReplaceMany(g, map[*ir.Value]*ir.Value{v: joined})
+	m.node("any", "", "Gather", nil, []*ir.Value{v, number(int64(at))}, []*ir.Value{one})
+	var parts []*ir.Value
+	for _, part := range []*ir.Value{number(list[:at]...), one, number(list[at+1:]...)} {
+		if n, _ := part.Shape[0].Const(); n > 0 {
+			parts = append(parts, part)
+		}
+	}
+	m.node("joined", "", "Concat", axisAttr(0), parts, []*ir.Value{joined})
+	g.Nodes = slices.Insert(g.Nodes, 0, m.nodes...)
+	c.forget()
 	return all
 }
 
@@ -121,6 +162,11 @@ func (c *Context) bindInput(g *ir.Graph, v *ir.Value, list []int64) {
 	}
 	count := int64(len(list))
 	differ := op("", "Not", nil, ir.Bool, count, op("", "Equal", nil, ir.Bool, count, v, fixed))
+	if at := slices.Index(list, anyExtent); at >= 0 {
+		matters := slices.Repeat([]bool{true}, len(list))
+		matters[at] = false
+		differ = op("", "And", nil, ir.Bool, count, differ, m.constant("matters", ir.FromSlice(ir.Bool, matters, count)))
+	}
 	numbers := op("", "Cast", ir.Attrs{"to": ir.IntAttr(ir.Int64.ONNX())}, ir.Int64, count, differ)
 	sum := op("", "ReduceSum", nil, ir.Int64, 1, numbers, m.constant("axis", ir.FromSlice(ir.Int64, []int64{0}, 1)))
 	op(ir.InternalDomain, "Require", ir.Attrs{"message": ir.StringAttr(fmt.Sprintf(

@@ -24,22 +24,39 @@ func foldConstants(c *Context, g *ir.Graph) (bool, error) {
 	}), nil
 }
 
-// foldKnownElements folds a node if all elements of all its results are known constants.
+// foldKnownElements folds a node if all elements of all its results are known constants. Of a node with others, such as
+// a Split of a shape that is known in part, it replaces those results that are.
 func (s *sweep) foldKnownElements(n *ir.Node) bool {
-	results := make([]*ir.Tensor, len(n.Outputs))
+	results, all, used := make([]*ir.Tensor, len(n.Outputs)), len(n.Outputs) > 0, false
 	for i, v := range n.Outputs {
 		if v == nil {
 			continue
 		}
-		if results[i] = knownTensor(v); results[i] == nil {
-			return false
+		results[i] = knownTensor(v)
+		all, used = all && results[i] != nil, used || results[i] != nil && s.uses[v] > 0
+	}
+	if all {
+		s.fold(results)
+		return true
+	}
+	if used {
+		s.foldSome(n, results)
+	}
+	return false
+}
+
+// foldSome makes constants of the results of n that are known and that nodes use.
+func (s *sweep) foldSome(n *ir.Node, results []*ir.Tensor) {
+	n.Outputs = slices.Clone(n.Outputs)
+	for i, v := range n.Outputs {
+		if v == nil || results[i] == nil || s.uses[v] == 0 || s.output[v] {
+			continue
 		}
+		n.Outputs[i] = &ir.Value{Name: s.c.names.Fresh(v.Name), DType: v.DType, Shape: v.Shape, Def: n}
+		v.Def, v.Const, v.Elems = nil, results[i], nil
+		s.g.Consts = append(s.g.Consts, v)
+		s.changed = true
 	}
-	if len(n.Outputs) == 0 {
-		return false
-	}
-	s.fold(results)
-	return true
 }
 
 // knownTensor makes a tensor of v's known elements. It is nil if one of them is not a known constant.

@@ -66,6 +66,7 @@ var operandRules = map[string]func(r *operandReader){
 	"HannWindow":      (*operandReader).resultShape,
 	"Loop":            (*operandReader).tripCount,
 	"MaxUnpool":       (*operandReader).unpooledShape,
+	"MelWeightMatrix": (*operandReader).melWeights,
 	"OneHot":          (*operandReader).depth,
 	"Pad":             (*operandReader).pads,
 	"Range":           (*operandReader).progression,

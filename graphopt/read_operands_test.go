@@ -40,6 +40,17 @@ var readCases = []readCase{
 		[]int64{3, 4}, [][]int64{{3, 4}, {-1, 4}, {3, -1}}, [][]int64{{0, 4}, {4, 3}, {-1, -1}}},
 	{"%x: float32[3,1], %v: int64[2]", `%y: float32[unk__0,unk__1] = Expand(%x, %v)`, "float32[unk__0,unk__1]",
 		[]int64{3, 4}, [][]int64{{3, 4}, {1, 4}}, [][]int64{{3, 1}, {3, 5}}},
+	{"%x: float32[1,1], %v: int64[3]", `%places = const int64[2] {0, 2}
+%shape: int64[2] = Gather(%v, %places)
+%y: float32[unk__0,unk__1] = Expand(%x, %shape)`, "float32[unk__0,unk__1]",
+		[]int64{3, 4}, [][]int64{{3, 7, 4}, {3, 0, 4}}, [][]int64{{3, 4, 3}, {4, 3, 4}}},
+	{"%x: float32[1], %v: int64[1]", `%bins = const int64[] {8}
+%rate = const int64[] {8192}
+%low = const float32[] {0}
+%high = const float32[] {4096}
+%w: float32[unk__0,8] = MelWeightMatrix(%bins, %v, %rate, %low, %high)
+%y: float32[unk__0,8] = Mul(%w, %x)`, "float32[unk__0,8]",
+		[]int64{9, 8}, [][]int64{{16}, {17}}, [][]int64{{15}, {18}, {0}}},
 	{"%x: float32[4], %v: int64[2]", `%y: float32[unk__0] = Pad(%x, %v) {mode = "reflect"}`, "float32[unk__0]",
 		[]int64{7}, [][]int64{{3, 0}, {1, 2}, {-1, 4}}, [][]int64{{1, 1}}},
 }

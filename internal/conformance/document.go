@@ -75,7 +75,8 @@ func boundText(compiled []Result) string {
 	}
 	return fmt.Sprintf("\nExtents of a compiled program are known, or have a bound that follows from the model. Inputs that say axes, shapes,\n"+
 		"scales and the like are read in the run, which fails if they contradict a declared shape. In %d of the tests that it\n"+
-		"passes, such inputs were fixed to their values at compile time.\n", passed)
+		"passes, such inputs were fixed to their values at compile time: how many tensors a sequence of the results has, or\n"+
+		"which shape each of them has, follows from them, and a library has one output for each tensor.\n", passed)
 }
 
 func count(names []string) string {
