@@ -205,7 +205,9 @@ func (l *layout) extentsText() string {
 	}
 	var parts []string
 	for _, r := range l.plan.Graph.Ranges {
-		parts = append(parts, fmt.Sprintf("%s=%d", r.Name, r.Hi))
+		if !r.Counted {
+			parts = append(parts, fmt.Sprintf("%s=%d", r.Name, r.Hi))
+		}
 	}
 	return strings.Join(parts, " ")
 }

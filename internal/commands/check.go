@@ -125,7 +125,7 @@ func general(job *driver.Job, o driver.CompileOptions, spec *device.Spec, report
 			found = append(found, r.String())
 		}
 	}
-	if o.HasRanges() && len(ops.Ranges) == 0 {
+	if o.HasRanges() && len(found) == len(ops.Ranges) {
 		report.Programs = o.ApartTexts()
 	}
 	report.States = ops.StateTexts()

@@ -3,12 +3,12 @@ package driver
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/axes"
-	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
@@ -72,13 +72,20 @@ func planApart(job *Job, opt CompileOptions, spec *device.Spec, points [][]int64
 	if err != nil {
 		return nil, err
 	}
+	var counted []axes.Range
+	if c.axes != nil {
+		counted = c.axes.Ranges
+	}
+	if err := c.behindDims(ranges, counted); err != nil {
+		return nil, err
+	}
 	if err := c.schedule(job); err != nil {
 		return nil, err
 	}
 	done := job.Stage("programs")
 	c.known = map[string]bool{}
 	c.note(c.plan)
-	if err := tellExtents(c.plan.Graph, open.Graph.Inputs, ranges); err != nil {
+	if err := c.tellExtents(open.Graph.Inputs, ranges, counted); err != nil {
 		return nil, diag.InFile(err, opt.Path)
 	}
 	for i := last - 1; i >= 0; i-- { // the largest first: its instances suit the next one best
@@ -86,12 +93,15 @@ func planApart(job *Job, opt CompileOptions, spec *device.Spec, points [][]int64
 		if err != nil {
 			return nil, err
 		}
+		if err := d.behindDims(ranges, counted); err != nil {
+			return nil, err
+		}
 		d.known, d.packing, d.opt.Tries, d.opt.ProfileBudget = c.known, newPacking, 1, 0
 		if err := d.schedule(&Job{}); err != nil {
 			return nil, err
 		}
 		c.note(d.plan)
-		if err := tellExtents(d.plan.Graph, open.Graph.Inputs, pointOf(ranges, points[i])); err != nil {
+		if err := d.tellExtents(open.Graph.Inputs, pointOf(ranges, points[i]), counted); err != nil {
 			return nil, diag.InFile(err, opt.Path)
 		}
 		c.specials = append([]*vdevice.Plan{d.plan}, c.specials...)
@@ -112,11 +122,43 @@ func fixedProgram(opt CompileOptions, spec *device.Spec, ranges []axes.Range, ex
 	if err := c.prepare(job); err != nil {
 		return nil, err
 	}
-	if c.axes != nil {
-		return nil, &diag.Diagnostic{ID: "dynamic-found", File: opt.Path, Message: fmt.Sprintf(
-			"a run finds extents itself, and no program can be general for %s: give one value to each", rangesText(ranges))}
-	}
 	return c, nil
+}
+
+// behindDims numbers the extents that a run of the program finds as those of the largest extents are numbered: behind
+// the dims. Programs have other bounds for them, but what one finds all must find, or their outputs would differ.
+func (c *Compilation) behindDims(dims, counted []axes.Range) error {
+	if c.axes == nil {
+		return nil
+	}
+	numbers := make([]int, len(c.axes.Ranges))
+	for i, r := range c.axes.Ranges {
+		at := slices.IndexFunc(counted, func(x axes.Range) bool { return x.Name == r.Name })
+		if at < 0 {
+			return &diag.Diagnostic{ID: "dynamic-found", File: c.opt.Path, Message: fmt.Sprintf(
+				"with %s a run finds %s itself, and with the largest extents of %s it does not: give one value to each",
+				strings.Join(c.opt.Dims, " "), r.Name, rangesText(dims))}
+		}
+		numbers[i] = len(dims) + at
+	}
+	c.axes = c.axes.Within(slices.Concat(dims, c.foundOf(counted)), numbers)
+	return nil
+}
+
+// foundOf are the ranges with the bounds that they have in this program.
+func (c *Compilation) foundOf(counted []axes.Range) []axes.Range {
+	out := slices.Clone(counted)
+	for i := range out {
+		if c.axes == nil {
+			break
+		}
+		for _, r := range c.axes.Ranges {
+			if r.Name == out[i].Name {
+				out[i] = r
+			}
+		}
+	}
+	return out
 }
 
 // pointOf are ranges that have one extent each.
@@ -128,10 +170,11 @@ func pointOf(ranges []axes.Range, extents []int64) []axes.Range {
 	return out
 }
 
-// tellExtents says which dims of a program's inputs tell the extents of ranges. inputs are those of the model with
-// symbols.
-func tellExtents(g *roperator.Graph, inputs []*ir.Value, ranges []axes.Range) error {
-	g.Ranges = ranges
+// tellExtents says which dims of the program's inputs tell the extents of ranges, behind which those are that a run
+// finds. inputs are those of the model with symbols.
+func (c *Compilation) tellExtents(inputs []*ir.Value, ranges, counted []axes.Range) error {
+	g := c.plan.Graph
+	g.Ranges = slices.Concat(ranges, c.foundOf(counted))
 	for i := range g.Inputs {
 		p := &g.Inputs[i]
 		at := slices.IndexFunc(inputs, func(v *ir.Value) bool { return v.Name == p.Name })

@@ -11,6 +11,7 @@ import (
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/systemtest"
+	"github.com/rammerc/rammerc/ir"
 )
 
 // recogniserText reads text of any width: convolutions slide along it, and a GRU walks along what they find, in both
@@ -74,6 +75,70 @@ func TestProgramsApart(t *testing.T) {
 		err := l.SetDims(append([][]int64{{2, 1, 8, width}}, others...))
 		if err != nil || !slices.Equal(l.Outputs[0].Dims, []int64{length, 2, 2, 4}) {
 			t.Errorf("width=%d: %+v, %v", width, l.Outputs, err)
+		}
+	}
+}
+
+// peaksText finds the places of an image of any width at which a convolution is above a threshold, and the best of them.
+const peaksText = `graph "peaks" (%x: float32[1,1,8,width], %k: float32[1,1,3,3], %t: float32[]) {
+  %zero = const int64[1] {0}
+  %three = const int64[1] {3}
+  %low = Conv(%x, %k) {pads = [1, 1, 1, 1], strides = [2, 2]}
+  %mask = Greater(%low, %t)
+  %places = NonZero(%mask)
+  %tuples = Transpose(%places)
+  %values = GatherND(%low, %tuples)
+  %first = Slice(%values, %zero, %three)
+  return %low, %places, %values, %first
+}
+`
+
+// Programs of one combination of extents each may find others, which have another bound in each. A run after one of
+// another program sees nothing of what that has found.
+func TestFoundApart(t *testing.T) {
+	systemtest.NeedCxx(t)
+	t.Parallel()
+	model, dir := systemtest.Inferred(t, peaksText), filepath.Join(t.TempDir(), "lib")
+	c := driver.CompileOptions{Out: dir, Target: driver.TargetEmu, Emit: driver.EmitLibrary}
+	c.Path, c.Dims = model, []string{"width=1,6,20"}
+	built, err := driver.Compile(&driver.Job{}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := commands.VerifyOptions{Model: model, Samples: 20, RandomSeed: 3}
+	o.Path = dir
+	if r, err := commands.Verify(&driver.Job{}, o); err != nil || !r.OK {
+		t.Errorf("%+v, %v", r, err)
+	}
+	c.Out = ""
+	r, err := commands.Check(&driver.Job{}, c)
+	if err != nil || !slices.Equal(r.Programs, []string{"width=1", "width=6", "width=20"}) || len(r.Found) == 0 {
+		t.Errorf("check: %+v, %v", r, err)
+	}
+	l, err := engine.OpenLibrary(built.Library, runner.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	kernel, above := make([]float32, 9), []float32{0.5}
+	kernel[4] = 1 // so the result is the input at every second place
+	for _, width := range []int64{20, 1, 6, 20} {
+		x := make([]float32, 8*width)
+		for i := range x {
+			x[i] = float32((i/int(width)/2 + i%int(width)/2) % 2)
+		}
+		got, err := l.Run(engine.Tensors{
+			"x": ir.FromSlice(ir.Float32, x, 1, 1, 8, width), "k": ir.FromSlice(ir.Float32, kernel, 1, 1, 3, 3),
+			"t": ir.FromSlice(ir.Float32, above),
+		})
+		columns := (width + 1) / 2
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 2 * columns
+		if got["low"].Dims[3] != columns || got["places"].Dims[1] != want || got["values"].Dims[0] != want ||
+			got["first"].Dims[0] != min(want, 3) {
+			t.Errorf("width=%d: %v, want %d places", width, got, want)
 		}
 	}
 }
