@@ -4,7 +4,9 @@
 
 A time is the median of its rounds' medians. Programs are those that the cost model chooses alone (model), that are chosen
 by measured rTasks (measured), by timing plans (auto), and by a search (tuned), all in one precision. fp32 is the model's
-choice in fp32, and mixed what a search found beside it in all precisions inside an error budget.
+choice in fp32, and mixed what a search found beside it in all precisions inside an error budget. other is what the cost
+model chooses alone with another device file, such as one of a GPU that nobody has measured, and other-auto what timing
+plans chooses with that file.
 """
 import glob
 import json
@@ -15,8 +17,9 @@ import sys
 
 from collect import load, made_with, timed_programs
 
-# What each kind of program is compared with.
-BASES = {"measured": "model", "auto": "model", "tuned": "model", "mixed": "fp32"}
+# Which kinds of programs are compared with which.
+PAIRS = [("measured", "model"), ("auto", "model"), ("tuned", "model"), ("mixed", "fp32"), ("model", "other"),
+         ("other-auto", "other"), ("auto", "other"), ("tuned", "other")]
 
 
 def row(out, name):
@@ -36,14 +39,14 @@ def row(out, name):
 
 def summed_up(models):
     """How many times faster programs are than what they are compared with, and how far predictions are off."""
-    faster = {}
-    for side, base in BASES.items():
-        ratios = [m["measured_us"][base] / m["measured_us"][side] for m in models.values() if {side, base} <= m["measured_us"].keys()]
+    faster = []
+    for side, base in PAIRS:
+        ratios = {n: m["measured_us"][base] / m["measured_us"][side] for n, m in models.items() if {side, base} <= m["measured_us"].keys()}
         if ratios:
-            faster[side] = {"than": base, "geometric_mean": math.exp(statistics.fmean(map(math.log, ratios))),
-                            "least": min(ratios), "most": max(ratios), "models": len(ratios)}
+            faster.append({"side": side, "than": base, "geometric_mean": math.exp(statistics.fmean(map(math.log, ratios.values()))),
+                           "models": ratios})
     errors = {}
-    for side in ("model", "measured"):
+    for side in ("model", "measured", "other"):
         ratios = [m["predicted_us"][side] / m["measured_us"][side] for m in models.values() if side in m["measured_us"]]
         if ratios:
             errors[side] = {"median_absolute_error": statistics.median(abs(r - 1) for r in ratios),
@@ -62,7 +65,7 @@ def main():
     with open(f"{out}/search.json", "w") as f:
         json.dump(result, f, indent=1)
         f.write("\n")
-    sides = ["model", *BASES, "fp32"]
+    sides = ["model", "measured", "auto", "tuned", "mixed", "fp32", "other", "other-auto"]
     print("model".ljust(24), *(s.rjust(18) for s in sides))
     for n, m in models.items():
         cells = (f"{m['measured_us'][s]:.1f} ({m['predicted_us'][s]:.1f})" if s in m["measured_us"] else "-" for s in sides)

@@ -27,6 +27,7 @@ var costFields = []costField{
 	{"barrier_ns", func(c *Cost) *float64 { return &c.Barrier }},
 	{"counter_ns", func(c *Cost) *float64 { return &c.Counter }},
 	{"tagged_ns", func(c *Cost) *float64 { return &c.Tagged }},
+	{"tagged_root_ns", func(c *Cost) *float64 { return &c.TaggedRoot }},
 	{"cluster_ns", func(c *Cost) *float64 { return &c.Cluster }},
 	{"step_ns", func(c *Cost) *float64 { return &c.Step }},
 	{"latency_ns", func(c *Cost) *float64 { return &c.Latency }},

@@ -4,6 +4,7 @@ package device
 
 import (
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -145,8 +146,10 @@ type Cost struct {
 	Barrier  float64 `yaml:"barrier_ns"`   // optional: of all vEUs, from the last arrival to the last departure
 	Counter  float64 `yaml:"counter_ns"`   // optional: last addition to a counter to seen by a waiter, all vEUs adding
 	Tagged   float64 `yaml:"tagged_ns"`    // optional: tagged word written to payload in the reader's shared memory
-	Cluster  float64 `yaml:"cluster_ns"`   // optional: the same through distributed shared memory
-	Step     float64 `yaml:"step_ns"`      // dispatch of one step
+	// Optional: what n tagged words take more than one, divided by √n - 1. They come from many vEUs, and the last counts.
+	TaggedRoot float64 `yaml:"tagged_root_ns,omitempty"`
+	Cluster    float64 `yaml:"cluster_ns"` // optional: as tagged_ns, through distributed shared memory
+	Step       float64 `yaml:"step_ns"`    // dispatch of one step
 	// Optional: the part of the time in which an rTask keeps its SM's arithmetic or memory busy that it adds to the time
 	// of each other rTask on that SM.
 	Beside float64 `yaml:"beside_share,omitempty"`
@@ -179,6 +182,7 @@ var costDefaults = []costDefault{
 	{"barrier_ns", func(c *Cost) *float64 { return &c.Barrier }, func(c *Cost) float64 { return 1.6 * c.Hop }},
 	{"counter_ns", func(c *Cost) *float64 { return &c.Counter }, func(c *Cost) float64 { return 1.6 * c.Hop }},
 	{"tagged_ns", func(c *Cost) *float64 { return &c.Tagged }, func(c *Cost) float64 { return 0.6 * c.Hop }},
+	{"tagged_root_ns", func(c *Cost) *float64 { return &c.TaggedRoot }, func(*Cost) float64 { return 0 }}, // all at once
 	{"cluster_ns", func(c *Cost) *float64 { return &c.Cluster }, func(c *Cost) float64 { return 0.6 * c.Hop }},
 }
 
@@ -239,6 +243,16 @@ func (s *Spec) StartTime(free, set float64, n int) float64 {
 		return free
 	}
 	return max(free+s.Cost.Hop/2, set+s.Cost.Hop) + float64(n-1)*s.Cost.WaitEach
+}
+
+// TaggedTime is how long it takes until an rTask has all of so many tagged words, from when their writers store them;
+// ClusterTime is likewise of words that come through distributed shared memory.
+func (s *Spec) TaggedTime(words int64) float64  { return s.Cost.Tagged + s.lastOf(words) }
+func (s *Spec) ClusterTime(words int64) float64 { return s.Cost.Cluster + s.lastOf(words) }
+
+// lastOf is how much later than the first the last of so many words comes.
+func (s *Spec) lastOf(words int64) float64 {
+	return s.Cost.TaggedRoot * max(0, math.Sqrt(float64(words))-1)
 }
 
 // AddTime is how much later than a step's flag a counter that n steps add to is set. Additions to one

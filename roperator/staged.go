@@ -63,6 +63,23 @@ func (c *Candidate) ImportArea() int64 {
 	return most
 }
 
+// Polled is how many words the executor takes for each of c's rTasks. The threads of rKernels for direct and for near
+// steps take theirs by themselves.
+func (c *Candidate) Polled() int64 {
+	if k := c.Inst.Kernel; k.Direct > 0 || k.Near {
+		return 0
+	}
+	n := int64(0)
+	var runs []Run
+	for i := range c.Imports {
+		runs = c.Imports[i].AppendRuns(runs[:0], 0)
+		for _, r := range runs {
+			n += r.Count
+		}
+	}
+	return n
+}
+
 // AppendRuns cuts the part that an rTask accesses into as few runs as possible.
 func (s *Staged) AppendRuns(dst []Run, task int) []Run {
 	a := &s.Access

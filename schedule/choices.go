@@ -19,6 +19,7 @@ type choice struct {
 	taskTime float64 // of one rTask with its dispatch, or the time that its weights take to stream, if that is more
 	opTime   float64 // of all its rTasks, alone on the device
 	ready    float64 // of one rTask with its dispatch, if its weights are there
+	tagged   float64 // until its tagged operands are there, from when they are written
 	rate     float64 // bytes per ns that a loader brings; 0: it streams nothing
 	needs    vdevice.Needs
 }
@@ -53,7 +54,7 @@ func admit(g *roperator.Graph, spec *device.Spec, costs profiler.Costs) ([][]cho
 
 func newChoice(i int, c *roperator.Candidate, spec *device.Spec, costs profiler.Costs, weights int64) choice {
 	t := costs.TaskTime(c) + spec.Cost.Step
-	ch := choice{index: i, c: c, taskTime: t, ready: t}
+	ch := choice{index: i, c: c, taskTime: t, ready: t, tagged: spec.TaggedTime(c.Polled())}
 	if c.Stream != nil {
 		ch.rate = spec.LoadRate(min(c.Tasks, spec.VEUs()), weights)
 		if c.StreamShared {

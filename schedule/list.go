@@ -140,7 +140,7 @@ func (l *listScheduler) findRanks() {
 			}
 		}
 		for s := range o.deps.sets {
-			edge, _ := l.place.edge(&front{}, o.deps.sets[s].kind)
+			edge, _ := l.place.edge(&front{}, o.deps.sets[s].kind, o.choice)
 			for _, t := range o.deps.sets[s].tasks {
 				at := l.first[t.Op] + t.Index
 				l.rank[at] = max(l.rank[at], highest[s]+edge)
@@ -194,7 +194,7 @@ func (l *listScheduler) enable(op, combo int32) {
 		}
 	}
 	for _, s := range l.ops[op].deps.combos[combo] {
-		l.await(&a, l.frontOf(op, s), l.ops[op].deps.sets[s].kind)
+		l.await(&a, l.frontOf(op, s), l.ops[op], s)
 	}
 	for _, t := range l.states[op].members[combo] {
 		b := a
@@ -220,8 +220,8 @@ func (l *listScheduler) frontOf(op, set int32) *front {
 }
 
 // await takes into account that the rTask comes after a front. At home there is no edge from the rTask that ran there.
-func (l *listScheduler) await(a *arrival, f *front, kind vdevice.EdgeKind) {
-	edge, polled := l.place.edge(f, kind)
+func (l *listScheduler) await(a *arrival, f *front, o *placedOp, set int32) {
+	edge, polled := l.place.edge(f, o.deps.sets[set].kind, o.choice)
 	a.elsewhere = max(a.elsewhere, f.last+edge)
 	a.polls += polled
 	switch {

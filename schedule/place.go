@@ -215,7 +215,7 @@ func (p *placer) placeTask(o *placedOp, t int, fronts []*front) {
 			fronts[s] = p.front(&o.deps.sets[s])
 		}
 		if o.deps.sets[s].kind == vdevice.EdgeTagged {
-			p.polled = max(p.polled, fronts[s].last+p.spec.Cost.Tagged)
+			p.polled = max(p.polled, fronts[s].last+o.choice.tagged)
 			continue
 		}
 		p.consider(fronts[s])
@@ -277,11 +277,11 @@ func (p *placer) consider(f *front) {
 	}
 }
 
-// edge is how much later than the last of a front's rTasks an rTask can start that comes after them by edges of the
-// kind, and how many words it polls for that before.
-func (p *placer) edge(f *front, kind vdevice.EdgeKind) (ns float64, polled int32) {
+// edge is how much later than the last of a front's rTasks an rTask of a choice can start that comes after them by edges
+// of the kind, and how many flags it polls for that before.
+func (p *placer) edge(f *front, kind vdevice.EdgeKind, ch *choice) (ns float64, polled int32) {
 	if kind == vdevice.EdgeTagged {
-		return p.spec.Cost.Tagged, 0
+		return ch.tagged, 0
 	}
 	return f.later + p.spec.Cost.Hop, f.polled
 }

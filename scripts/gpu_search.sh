@@ -10,7 +10,8 @@
 # RAMMERC names the binary (default: built with go), PRECISION how products are made (default: tf32), NAMES the models.
 # AUTO are the models for which auto times TRIES plans, TUNED those that are searched for TUNE_BUDGET each, MIXED those that
 # are searched in fp32 and in all precisions inside the error budget MIXED_ERROR. COLLECT is how many seconds measuring
-# rTasks may take in all.
+# rTasks may take in all. OTHER is another device file for the GPU at hand, such as one without anything that was fitted:
+# what measuring is worth on a GPU that nobody has measured.
 #
 # STEPS=build stops before anything is timed that counts, and STEPS=time goes on from there.
 set -uo pipefail
@@ -49,6 +50,7 @@ export -f build tune
 if [ "${STEPS:-all}" != time ]; then
   {
     for n in "${names[@]}"; do echo "build $n model --precision $PRECISION --tries 1 --offline"; done
+    [ -z "${OTHER:-}" ] || for n in "${names[@]}"; do echo "build $n other --precision $PRECISION --device $OTHER --tries 1 --offline"; done
     for n in "${mixed[@]}"; do echo "build $n fp32 --precision fp32 --tries 1 --offline"; done
   } | xargs -P "$(nproc)" -L 1 bash -c '"$@"' _ &
   files=()
@@ -64,8 +66,10 @@ fi
 for n in "${tuned[@]}"; do tune "$n" tuned --precision "$PRECISION"; done
 for n in "${mixed[@]}"; do tune "$n" mixed --precision fp32 --error-budget "$mixed_error"; done
 echo "== tuned: $SECONDS s"
-for n in "${auto[@]}"; do echo "build $n auto --precision $PRECISION --tries $TRIES --profile-budget 0"; done |
-  xargs -P "$(nproc)" -L 1 bash -c '"$@"' _
+{
+  for n in "${auto[@]}"; do echo "build $n auto --precision $PRECISION --tries $TRIES --profile-budget 0"; done
+  [ -z "${OTHER:-}" ] || for n in "${auto[@]}"; do echo "build $n other-auto --precision $PRECISION --device $OTHER --tries $TRIES --profile-budget 0"; done
+} | xargs -P "$(nproc)" -L 1 bash -c '"$@"' _
 echo "== auto: $SECONDS s"
 for ((i = 0; i < ${ROUNDS:-3}; i++)); do
   for l in "$out"/lib/*; do

@@ -9,8 +9,9 @@ case " $* " in
   *) exec "$real" "$@" ;;
 esac
 
-# rammerc compiles in a folder of its own, where nvcc leaves an object and what it made on the way there.
-hash=$({ printf '%s\n' "$@" && cat ./*.cu ./*.h; } | sed "s|$PWD||g" | sha256sum | cut -c 1-32)
+# rammerc compiles in a folder of its own, where nvcc leaves an object and what it made on the way there. Lines that are
+# comments make no difference: they name the version of rammerc and the predicted times.
+hash=$({ printf '%s\n' "$@" && cat ./*.cu ./*.h; } | sed "s|$PWD||g; s|^ *//.*||; s|^ \*.*||" | sha256sum | cut -c 1-32)
 kept=$NVCC_KEPT/$hash
 if [ ! -d "$kept" ]; then
   new=$(mktemp -d "$NVCC_KEPT/new.XXXXXX")

@@ -35,11 +35,12 @@ func (p *Program) importsTagged(c *roperator.Candidate, imported []bool, i int) 
 	return imported != nil && imported[i] && p.CarryOf(c.Reads[i].View.Buf.ID).HasTags()
 }
 
-// arrives is when the words can be seen. Inside a cluster they come sooner.
+// arrives is when the words can be seen, with all others that the step takes. Inside a cluster they come sooner.
 func (taggedEdges) arrives(s *simulation, here At, e Edge) (float64, At) {
-	cost := s.h.p.Spec.Cost.Tagged
+	words := s.words(here)
+	cost := s.h.p.Spec.TaggedTime(words)
 	if s.h.p.takesFromSlots(here, e.At) {
-		cost = s.h.p.Spec.Cost.Cluster
+		cost = s.h.p.Spec.ClusterTime(words)
 	}
 	return s.t.End[e.VEU][e.Order] + cost, e.At
 }

@@ -101,6 +101,7 @@ type simulation struct {
 	t    *Timeline
 	why  []At // per step id: the step whose end decided when it started; VEU -1 for none
 
+	polls   []int64           // per rOperator: 1 + the words that an rTask takes; 0: not computed yet
 	between float64           // from one launch of a stream to the next
 	blocks  int               // of the launch at hand, if some of them share a multiprocessor
 	slower  map[int32]float64 // per rOperator of that launch: its Crowding
@@ -140,6 +141,18 @@ func (s *simulation) byWaits() {
 			}
 		}
 	}
+}
+
+// words is how many words the executor takes for the step at a place.
+func (s *simulation) words(here At) int64 {
+	op := s.h.p.stepAt(here).Task.Op
+	if s.polls == nil {
+		s.polls = make([]int64, len(s.h.p.Ops))
+	}
+	if s.polls[op] == 0 {
+		s.polls[op] = 1 + s.h.p.Candidate(op).Polled()
+	}
+	return s.polls[op] - 1
 }
 
 // polled is when the last of the words is set that the executor polls for a step, by which step, and how many words

@@ -2,14 +2,43 @@ package vdevice
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Every rule of tagged data: a program that breaks it is refused.
+// TestManyWordsTakeLonger: the more tagged words an rTask takes, the later it begins: each step of a chain waits for the
+// last word of the whole state, through global memory or inside a cluster.
+func TestManyWordsTakeLonger(t *testing.T) {
+	const steps, tasks, words = 5, 4, 16 // a state has four values for each rTask
+	for _, x := range []struct {
+		cluster int
+		edge    func(*device.Cost) float64
+	}{
+		{0, func(c *device.Cost) float64 { return c.Tagged }},
+		{tasks, func(c *device.Cost) float64 { return c.Cluster }},
+	} {
+		_, p := exchange(t, 1, steps, tasks, 0, x.cluster)
+		if x.cluster > 0 {
+			PlaceSlots(p, 64)
+		}
+		p.Spec.Cost.TaggedRoot = 100
+		tl, err := simulate(p, func(Task) float64 { return 1000 })
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &p.Spec.Cost
+		want := steps*(c.Step+1000) + (steps-1)*(x.edge(c)+100*(math.Sqrt(words)-1))
+		if math.Abs(tl.Makespan-want) > 1e-6 {
+			t.Errorf("clusters of %d: %v ns, want %v", x.cluster, tl.Makespan, want)
+		}
+	}
+}
+
 // TestWordsOfSmallBuffers: tagged words of buffers whose lengths are no multiples of a line lie apart.
 func TestWordsOfSmallBuffers(t *testing.T) {
 	g := &roperator.Graph{}

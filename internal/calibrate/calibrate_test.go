@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -82,7 +83,8 @@ func TestSpec(t *testing.T) {
 			Barrier: at["wait_all"],
 			Counter: at["barrier_counter"], Tagged: at["tagged_1"], Cluster: at["cluster_8"], Step: at["step"],
 			Latency: at["ring_values"] - at["wait_1"], L2PerSM: at["l2_one"], L2Total: at["l2_all"], DRAM: at["dram"],
-			FlopsPerSM: at["fp32"], WaitEach: s.Cost.WaitEach, Source: s.Cost.Source,
+			FlopsPerSM: at["fp32"], WaitEach: s.Cost.WaitEach, TaggedRoot: s.Measured.TaggedRoot,
+			Source: s.Cost.Source,
 		},
 	}
 	h200, err := device.Find("h200") // the known device of the same architecture
@@ -130,6 +132,16 @@ func TestWaitEach(t *testing.T) {
 		t.Errorf("got %v, want 7", got)
 	}
 	if got := eachOf([]float64{900, 800, 700, 600}); got != 0 {
+		t.Errorf("got %v, want 0", got)
+	}
+}
+
+// So do times on a curve with the square root of the number of words.
+func TestTaggedRoot(t *testing.T) {
+	if got := rootOf([]float64{400, 400 + 40*(math.Sqrt(8)-1), 400 + 40*7, 400 + 40*15}); got < 39.999 || got > 40.001 {
+		t.Errorf("got %v, want 40", got)
+	}
+	if got := rootOf([]float64{400, 390, 380, 370}); got != 0 {
 		t.Errorf("got %v, want 0", got)
 	}
 }

@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -39,6 +40,17 @@ func eachOf(v []float64) float64 {
 	return max(0, (n*sxy-sx*sy)/(n*sxx-sx*sx))
 }
 
+// rootOf is how much longer many tagged words take than one, divided by √n - 1: the slope of a line through what one word
+// takes, and what 8, 64 and 256 take.
+func rootOf(v []float64) float64 {
+	var xy, xx float64
+	for i, n := range []float64{8, 64, 256} {
+		x := math.Sqrt(n) - 1
+		xy, xx = xy+x*(v[i+1]-v[0]), xx+x*x
+	}
+	return max(0, xy/xx)
+}
+
 // figures lists the costs in the order of the device file. The launch of an rProgram is measured inside a CUDA graph,
 // because libraries launch from one.
 var figures = []figure{
@@ -50,6 +62,7 @@ var figures = []figure{
 	{"barrier_ns", []way{{[]string{"wait_all", "barrier_counter"}, least}}},
 	{"counter_ns", []way{{[]string{"barrier_counter"}, same}}},
 	{"tagged_ns", []way{{[]string{"tagged_1"}, same}}},
+	{"tagged_root_ns", []way{{[]string{"tagged_1", "tagged_8", "tagged_64", "tagged_256"}, rootOf}}},
 	{"cluster_ns", []way{{[]string{"cluster_8"}, same}, {[]string{"tagged_1"}, same}}},
 	{"step_ns", []way{{[]string{"step"}, same}}},
 	{"latency_ns", []way{{[]string{"ring_values", "wait_1"}, more}}},

@@ -174,6 +174,8 @@ func residentCandidate(b *build.Builder, c *cell, r residentCell) *roperator.Can
 		ConstBytes: float64(r.weights.Size()) * float64(k) * columns,
 		ReadBytes:  c.x.Bytes(mb * float64(k+2*r.units+c.projections()*r.units)),
 		WriteBytes: c.out0.Bytes(mb * float64(r.units) * float64(len(l.cand.Writes))),
+
+		SharedBytes: float64(r.shared * r.C * stepBytes),
 	}
 	return l.cand
 }

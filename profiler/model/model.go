@@ -91,7 +91,8 @@ func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
 func (m *Costs) byWork(c *roperator.Candidate, t *RTask) float64 {
 	if len(c.Exports) > 0 {
 		// The weights are on chip, and the operands in shared memory, when the rTask starts.
-		return max(arithmetic(m.spec, t), shared(m.spec, t)) + m.spec.Cost.Latency/4
+		kept := t.Work.SharedBytes / m.spec.SharedRate() // weights that did not fit in registers
+		return max(arithmetic(m.spec, t), shared(m.spec, t)+kept) + m.spec.Cost.Latency/4
 	}
 	return Time(m.spec, t, m.streamed)
 }
