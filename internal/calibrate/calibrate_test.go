@@ -80,8 +80,7 @@ func TestSpec(t *testing.T) {
 		Clusters: device.Clusters{Of4: 30, Of8: 15},
 		Cost: device.Cost{
 			Launch: at["node_cooperative"], Node: at["node_all"], PDL: at["pdl_all"], Hop: at["hop"],
-			Barrier: at["wait_all"],
-			Counter: at["barrier_counter"], Tagged: at["tagged_1"], Cluster: at["cluster_8"], Step: at["step"],
+			Barrier: at["wait_all"], Counter: at["barrier_counter"], Tagged: at["tagged_1"], Cluster: at["cluster_8"], Step: at["step"],
 			Latency: at["ring_values"] - at["wait_1"], L2PerSM: at["l2_one"], L2Total: at["l2_all"], DRAM: at["dram"],
 			FlopsPerSM: at["fp32"], WaitEach: s.Cost.WaitEach, TaggedRoot: s.Measured.TaggedRoot,
 			Source: s.Cost.Source,
