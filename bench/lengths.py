@@ -196,12 +196,13 @@ def ratios(by):
     parameters, peer = by["graphs"]["loaded_bytes"], by["graphs"]
     out = {}
     for way in ("general", "auto", "named"):
-        if way in by and "general" in by:
+        if way in by:
             row = by[way]
+            out[way] = {"beside_parameters": (peer["all_bytes"] - parameters) / (row["all_bytes"] - parameters)}
+        if way in by and "general" in by:
             packings = row["weights_file_bytes"] - by["general"]["weights_file_bytes"]
             others = row["all_bytes"] - row["one_bytes"] + packings
-            out[way] = {"beside_parameters": (peer["all_bytes"] - parameters) / (row["all_bytes"] - parameters),
-                        "other_lengths": (peer["all_bytes"] - peer["one_bytes"]) / max(others, 1)}
+            out[way]["other_lengths"] = (peer["all_bytes"] - peer["one_bytes"]) / max(others, 1)
     return out
 
 

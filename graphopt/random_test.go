@@ -26,10 +26,10 @@ func TestRandomGraphs(t *testing.T) {
 	// results (TestQuantizeWeights), and none that are, nor other numbers of 8 bits (testdata/recognize-quantized,
 	// testdata/fuse-quantized-norm, testdata/fuse-dynamic-quantization). Without Options.Extent nothing is counted
 	// (testdata/count-extents). Loops are short (TestRepeatedBodies). Operands that say axes or shapes are constants
-	// (testdata/read-operands, internal/difftest).
+	// (testdata/read-operands, internal/difftest). No loop pastes masks (testdata/paste-masks).
 	for _, name := range []string{"expand-recurrent", "quantize-weights", "recognize-quantized", "split-dequantized",
 		"fuse-quantized-norm", "fuse-dynamic-quantization", "count-extents", "read-operands", "open-cells",
-		RepeatSteps} {
+		RepeatSteps, "paste-masks"} {
 		changes[name] = 1
 	}
 	for _, p := range Passes {

@@ -12,7 +12,7 @@
 # PRECISIONS, "fp32 fp16"; STEPS, "build time lengths", of which build needs no GPU, and lengths needs PyTorch: it
 # measures what all lengths from 1 to 512 take of memory, and what changing the length takes of time
 # (bench/lengths.py); WAYS, "general auto named graphs compiled" for lengths; ROUNDS (3), in each of which all libraries
-# are timed.
+# are timed; KINDS, "general auto named".
 set -uo pipefail
 mkdir -p "$2/lib" "$2/rows"
 model=$(realpath "$1") out=$2
@@ -31,12 +31,17 @@ build() { # PRECISION NAME RANGE FLAG…
 }
 export -f step build
 
+kinds=${KINDS:-general auto named}
 steps=" ${STEPS:-build time lengths} "
 if [[ $steps == *" build "* ]]; then
   for p in "${precisions[@]}"; do
-    echo "$p named 1..512 --typical seq=${NAMED:-16,32,64,128,256}"
-    echo "$p auto 1..512"
-    echo "$p general 1..512 --typical none"
+    for kind in $kinds; do
+      case $kind in
+        named) echo "$p named 1..512 --typical seq=${NAMED:-16,32,64,128,256}" ;;
+        auto) echo "$p auto 1..512" ;;
+        general) echo "$p general 1..512 --typical none" ;;
+      esac
+    done
     for n in "${extents[@]}"; do echo "$p exact$n $n"; done
   done | xargs -P "$(nproc)" -L 1 bash -c 'build "$@"' _
 fi
@@ -45,7 +50,7 @@ if [[ $steps == *" time "* ]]; then
     for p in "${precisions[@]}"; do
       for n in "${extents[@]}"; do
         step "exact$n.$p.$n.bench.$i" bench "$out/lib/exact$n.$p" --runs "${RUNS:-200}"
-        for kind in general auto named; do
+        for kind in $kinds; do
           step "$kind.$p.$n.bench.$i" bench "$out/lib/$kind.$p" --dim "seq=$n" --runs "${RUNS:-200}"
         done
       done

@@ -30,8 +30,10 @@ SMALL = 1e-5  # largest difference of an element of a result that is right whate
 SAMPLE = 2048  # elements of a result that are compared
 SWAYED = 4  # sessions with disturbed weights, with which the inputs of detectors are chosen
 CASES = 24  # inputs of each model; all others but the smallest and the largest extents are drawn
+LEAST = 20  # where there are fewer combinations of extents each comes several times
 
 EXPORTED = "exported by "
+DETECTORS = [EXPORTED + "torchvision==0.24.1", EXPORTED + "ultralytics==8.4.190"]
 DECODERS = pathlib.Path(__file__).parents[2] / "testdata" / "models" / "decoders"
 CACHED = ["--dim", "batch_size=1..2", "--dim", "past_sequence_length=0..40", "--dim", "sequence_length=1..8"]
 SPEECH = ["--dim", "batch_size=1..2", "--dim", "past_decoder_sequence_length=0..40", "--dim", "encoder_sequence_length=1..48",
@@ -63,6 +65,9 @@ MODELS = [
     ("ssdlite", EXPORTED + "torchvision==0.24.1", "", [], {"image": [0, 1]}),
     ("retinanet", EXPORTED + "torchvision==0.24.1", "", [], {"image": [0, 1]}),
     ("fasterrcnn", EXPORTED + "torchvision==0.24.1", "", [], {"image": [0, 1]}),
+    ("maskrcnn", EXPORTED + "torchvision==0.24.1", "", [], {"image": [0, 1]}),
+    ("retinanet-sizes", EXPORTED + "torchvision==0.24.1", "", ["--dim", "height=32,48", "--dim", "width=48,64"],
+     {"image": [0, 1]}),
     ("yolov8n", EXPORTED + "ultralytics==8.4.190", "", [], {"images": [0.75, 0.9]}),
     ("nudenet", "nudenet==3.4.2", "nudenet/320n.onnx",
      ["--dim", "batch=1", "--dim", "height=32,64,96,128,160", "--dim", "width=32,64,96,128"], {"images": [0.5, 1]}),
@@ -148,7 +153,8 @@ def drawn(flags, random):
     if not known:
         return [{} for _ in range(CASES)]
     if np.prod([len(v) for v in known.values()]) <= CASES:
-        return [dict(zip(known, c)) for c in itertools.product(*known.values())]
+        every = [dict(zip(known, c)) for c in itertools.product(*known.values())]
+        return [dict(c) for _ in range(-(-LEAST // len(every))) for c in every]
     cases = [{k: v[0] for k, v in known.items()}, {k: v[-1] for k, v in known.items()}]
     while len(cases) < CASES:
         case = {k: int(random.choice(v)) for k, v in known.items()}
@@ -217,7 +223,8 @@ def prepare(args):
         random, saved = np.random.default_rng(7), {}
         session = zoo.session(path, False)
         cases, found, redrawn = drawn(flags, random), [], 0
-        others = [] if flags else swayed(path)
+        detector = package in DETECTORS
+        others = swayed(path) if detector else []
         merged = "use_cache_branch" in [i.name for i in session.get_inputs()]
         for n, case in enumerate(cases):
             first, drawing = merged and n % 2 == 0, {}
@@ -233,7 +240,7 @@ def prepare(args):
             results = results or zoo.computed(session, given)
             for k, x in results.items():
                 saved[f"{n}.out.{k}"], saved[f"{n}.shape.{k}"] = sample(x), np.array(x.shape)
-            if not flags:  # a detector, whose lists may be filled up with rows of zeros
+            if detector:  # whose lists may be filled up with rows of zeros
                 boxes = next(iter(results.values()))
                 found.append(int(np.any(boxes.reshape(-1, boxes.shape[-1]) != 0, -1).sum()))
         np.savez_compressed(folder / "cases.npz", **saved)

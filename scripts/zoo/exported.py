@@ -113,13 +113,15 @@ def write(name, path):
         return export_yolo(name, path)
     if name == "whisper-encoder":
         return export_encoder(path)
+    sizes = name.endswith("-sizes")  # of images: any
+    name = name.removesuffix("-sizes")
     model, size = torchvision_model(name)
     model.eval()
     scaled(model, lambda m: m([torch.rand(3, *size)]))
     names = ["boxes", "labels", "scores"] if "rcnn" in name else ["boxes", "scores", "labels"]
     names += ["masks"] if name == "maskrcnn" else []
     torch.onnx.export(model, ([torch.rand(3, *size)],), path, dynamo=False, opset_version=17, input_names=["image"],
-                      output_names=names)
+                      output_names=names, dynamic_axes={"image": {1: "height", 2: "width"}} if sizes else None)
 
 
 def export_yolo(name, path):
