@@ -129,7 +129,7 @@ var (
 	reservedNames      = regexp.MustCompile(`\b(?:_[A-Z]\w*|\w*__\w*)\b`)
 	// Names that compilers give: macros, attributes and intrinsics.
 	compilerNames = regexp.MustCompile(`^(_Pragma|__(CUDA\w*__|CUDA_ARCH_LIST__|CUDA_ARCH_FEAT_SM90_ALL|CUDACC__|ATOMIC_\w+|` +
-		`SANITIZE_\w+__|VA_ARGS__|clang__|linux__|unix__|APPLE__|x86_64__|` +
+		`SANITIZE_\w+__|VA_ARGS__|OPTIMIZE__|GNUC__|clang__|linux__|unix__|APPLE__|x86_64__|` +
 		`device__|host__|global__|shared__|forceinline__|noinline__|launch_bounds__|grid_constant__|align__|attribute__|` +
 		`builtin_\w+|atomic_\w+|tsan_\w+|sanitizer_\w+|has_feature|cvta_\w+|isGlobal|ldg|nanosleep|popc|trap|` +
 		`all_sync|ballot_sync|syncthreads(?:_count)?|v(?:max|min)[us][24]|shfl_\w*sync|syncwarp|threadfence_\w+))$`)

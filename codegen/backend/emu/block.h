@@ -68,6 +68,14 @@ struct Mbarrier {
 };
 static_assert(sizeof(Mbarrier) == 8);
 
+// What a lane gives of a product of matrices: its four words of A, then its two of B, as they are or as the numbers in
+// them, of which a word has one, two or four.
+union Fragment {
+  uint32_t words[6];
+  float floats[12];
+  int32_t integers[24];
+};
+
 struct Warp {
   Barrier barrier;
   // Lanes that meet without the others: of converted kernels. A lane is in one group at a time.
@@ -75,7 +83,7 @@ struct Warp {
   uint32_t masks[kWarp];  // of the groups
   uint64_t own[kWarp][2];
   uint64_t slots[2][kWarp][2];
-  uint32_t fragments[2][kWarp][6];  // of mma_tf32: a lane's four elements of A, then its two of B
+  Fragment fragments[2][kWarp];
 };
 
 // What a vEU waits for. It becomes the report of a launch in which nobody can go on.
@@ -142,7 +150,7 @@ class Block {
   RT_EMU_QUIET void warp_barrier() { wait_at(warps_[current_->tid / kWarp].barrier, lanes(current_->tid / kWarp)); }
   RT_EMU_QUIET void exchange(const uint64_t in[2], int from_lane, uint64_t out[2]);
   RT_EMU_QUIET bool all_lanes(bool predicate);
-  RT_EMU_QUIET const uint32_t (*share_fragments(const uint32_t* a, const uint32_t* b))[6];
+  RT_EMU_QUIET const Fragment* share_fragment(const Fragment& mine);
   RT_EMU_QUIET void pause();
   RT_EMU_QUIET void maybe_lag();
   RT_EMU_QUIET void cluster_barrier();

@@ -99,13 +99,11 @@ inline void Block::exchange(const uint64_t in[2], int from_lane, uint64_t out[2]
 
 // Gives a lane's elements of a warp's fragments, waits until all lanes have given theirs, and returns them by lane. As
 // in exchange, the halves alternate, so that one barrier is enough.
-inline const uint32_t (*Block::share_fragments(const uint32_t* a, const uint32_t* b))[6] {
+inline const Fragment* Block::share_fragment(const Fragment& mine) {
   Fiber* f = current_;
-  uint32_t(*half)[6] = warps_[f->tid / kWarp].fragments[f->parity];
+  Fragment* half = warps_[f->tid / kWarp].fragments[f->parity];
   f->parity ^= 1;
-  uint32_t* mine = half[f->tid % kWarp];
-  for (int i = 0; i < 4; ++i) mine[i] = a[i];
-  for (int i = 0; i < 2; ++i) mine[4 + i] = b[i];
+  half[f->tid % kWarp] = mine;
   warp_barrier();
   return half;
 }

@@ -22,23 +22,23 @@ struct SharedColumns {
   uint32_t (*read)(const SharedColumns&, int column, int k);  // one of those below
 
   // Word k, of 8, of a column.
-  uint32_t word(int column, int k) const { return read(*this, column, k); }
+  RT_EMU_QUIET uint32_t word(int column, int k) const { return read(*this, column, k); }
 };
 
 // Blocks of 16 bytes of depth, so many bytes apart.
-inline uint32_t read_blocks(const SharedColumns& b, int column, int k) {
+RT_EMU_QUIET inline uint32_t read_blocks(const SharedColumns& b, int column, int k) {
   uint32_t w;
   std::memcpy(&w, b.at + k / 4 * b.pitch + 16 * column + 4 * (k % 4), 4);
   return w;
 }
 // Swizzled rows, each of which is a column.
-inline uint32_t read_columns(const SharedColumns& b, int column, int k) {
+RT_EMU_QUIET inline uint32_t read_columns(const SharedColumns& b, int column, int k) {
   uint32_t w;
   std::memcpy(&w, swizzled_place(b.at, 128 * column + 4 * k), 4);
   return w;
 }
 // Swizzled rows, each of which is a depth of 64 columns of 16 bits. A word has two depths.
-inline uint32_t read_depths(const SharedColumns& b, int column, int k) {
+RT_EMU_QUIET inline uint32_t read_depths(const SharedColumns& b, int column, int k) {
   uint16_t two[2];
   for (int i = 0; i < 2; ++i) {
     const char* rows = b.at + column / 64 * b.pitch;
@@ -96,57 +96,45 @@ inline void multiply_end() {
 }
 inline void operands_written() {}
 
-// Adds the products of the numbers of a word of A and one of B. Those of floats are exact in float32.
-inline void add_tf32(float& d, uint32_t x, uint32_t y) { d += tf32_value(x) * tf32_value(y); }
-template <float (*Value)(uint16_t)>
-inline void add_pair(float& d, uint32_t x, uint32_t y) {
-  d += Value(static_cast<uint16_t>(x)) * Value(static_cast<uint16_t>(y));
-  d += Value(static_cast<uint16_t>(x >> 16)) * Value(static_cast<uint16_t>(y >> 16));
-}
-// Sums wrap around, which is defined for numbers without a sign.
-template <bool SignedA, bool SignedB>
-inline void add_bytes(int32_t& d, uint32_t x, uint32_t y) {
-  uint32_t sum = static_cast<uint32_t>(d);
-  for (int i = 0; i < 4; ++i) {
-    sum += static_cast<uint32_t>(byte_value<SignedA>(x, i) * byte_value<SignedB>(y, i));
-  }
-  d = static_cast<int32_t>(sum);
-}
-
-// Carries out a product: the words of each sum are added one after another, in the order of their depth.
-template <class Sum, void (*AddWord)(Sum&, uint32_t, uint32_t)>
-inline void finish_product(const GroupProduct& p) {
+// Carries out a product. Its products of numbers are added one after another, in the order of their depth.
+template <class A, class B, class Sum>
+RT_EMU_QUIET inline void finish_product(const GroupProduct& p) {
+  constexpr int n = A::kInWord;
+  Sum rows[2][8 * n], column[8 * n];
+  for (int k = 0; k < 16; ++k) A::expand(p.rows[k / 8][k % 8], rows[k / 8] + k % 8 * n);
   const int q = thread_index() % emu::kWarp % 4;
   for (int j = 0; j < p.columns / 8; ++j) {
-    for (int e = 0; e < 4; ++e) {
-      Sum& d = static_cast<Sum*>(p.d)[4 * j + e];
-      if (!p.add) d = 0;
-      for (int k = 0; k < 8; ++k) {
-        AddWord(d, p.rows[e / 2][k], p.b.word(8 * j + 2 * q + e % 2, k));
+    for (int right = 0; right < 2; ++right) {
+      for (int k = 0; k < 8; ++k) B::expand(p.b.word(8 * j + 2 * q + right, k), column + k * n);
+      for (int lower = 0; lower < 2; ++lower) {
+        Sum& d = static_cast<Sum*>(p.d)[4 * j + 2 * lower + right];
+        if (!p.add) d = 0;
+        add_products(d, rows[lower], column, 8 * n);
       }
     }
   }
 }
 
-template <int N, class Sum, void (*AddWord)(Sum&, uint32_t, uint32_t)>
+template <int N, class A, class B, class Sum>
 inline void begin_product(Sum (&d)[N / 2], const uint32_t (&a)[4], const SharedColumns& right, bool add) {
   static_assert(N % 8 == 0 && N >= 16 && N <= 256);
-  const uint32_t none[2] = {0, 0};
-  const uint32_t(*fragment)[6] = emu::running_block->share_fragments(a, none);
+  emu::Fragment mine;
+  for (int i = 0; i < 4; ++i) mine.words[i] = a[i];
+  const emu::Fragment* fragment = emu::running_block->share_fragment(mine);
   const int g = thread_index() % emu::kWarp / 4;
-  GroupProduct p{d, N, {}, nullptr, right, add, finish_product<Sum, AddWord>};
+  GroupProduct p{d, N, {}, nullptr, right, add, finish_product<A, B, Sum>};
   for (int k = 0; k < 8; ++k) {
-    for (int lower = 0; lower < 2; ++lower) p.rows[lower][k] = fragment[4 * g + k % 4][lower + k / 4 * 2];
+    for (int lower = 0; lower < 2; ++lower) p.rows[lower][k] = fragment[4 * g + k % 4].words[lower + k / 4 * 2];
   }
   begun_products().products.push_back(p);
 }
 
-template <int N, class Sum, void (*AddWord)(Sum&, uint32_t, uint32_t)>
+template <int N, class A, class B, class Sum>
 inline void begin_swizzled(Sum (&d)[N / 2], const void* a, const SharedColumns& right, bool add) {
   static_assert(N % 8 == 0 && N >= 16 && N <= 256);
   check_swizzled(a, kInRows);
   const char* left = static_cast<const char*>(a);
-  begun_products().products.push_back(GroupProduct{d, N, {}, left, right, add, finish_product<Sum, AddWord>});
+  begun_products().products.push_back(GroupProduct{d, N, {}, left, right, add, finish_product<A, B, Sum>});
 }
 inline SharedColumns blocks(const void* b, int pitch) {
   check_blocks(b, pitch);
@@ -164,52 +152,52 @@ inline SharedColumns depths(const void* b, int pitch) {
 
 template <int N>
 inline void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, float, add_tf32>(d, a, blocks(b, pitch), add);
+  begin_product<N, Tf32, Tf32>(d, a, blocks(b, pitch), add);
 }
 template <int N>
 inline void multiply_f16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, float, add_pair<float16_value>>(d, a, blocks(b, pitch), add);
+  begin_product<N, Halves, Halves>(d, a, blocks(b, pitch), add);
 }
 template <int N>
 inline void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, float, add_pair<bfloat16_value>>(d, a, blocks(b, pitch), add);
+  begin_product<N, Bfloats, Bfloats>(d, a, blocks(b, pitch), add);
 }
 template <int N, bool SignedA, bool SignedB>
 inline void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, int32_t, add_bytes<SignedA, SignedB>>(d, a, blocks(b, pitch), add);
+  begin_product<N, Bytes<SignedA>, Bytes<SignedB>>(d, a, blocks(b, pitch), add);
 }
 
 template <int N>
 inline void multiply_tf32_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
-  begin_swizzled<N, float, add_tf32>(d, a, blocks(b, pitch), add);
+  begin_swizzled<N, Tf32, Tf32>(d, a, blocks(b, pitch), add);
 }
 template <int N>
 inline void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
-  begin_swizzled<N, float, add_pair<float16_value>>(d, a, blocks(b, pitch), add);
+  begin_swizzled<N, Halves, Halves>(d, a, blocks(b, pitch), add);
 }
 template <int N>
 inline void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
-  begin_swizzled<N, float, add_pair<bfloat16_value>>(d, a, blocks(b, pitch), add);
+  begin_swizzled<N, Bfloats, Bfloats>(d, a, blocks(b, pitch), add);
 }
 template <int N, bool SignedA, bool SignedB>
 inline void multiply_int8_swizzled(int32_t (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
-  begin_swizzled<N, int32_t, add_bytes<SignedA, SignedB>>(d, a, blocks(b, pitch), add);
+  begin_swizzled<N, Bytes<SignedA>, Bytes<SignedB>>(d, a, blocks(b, pitch), add);
 }
 template <int N>
 inline void multiply_f16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
-  begin_swizzled<N, float, add_pair<float16_value>>(d, a, columns(b), add);
+  begin_swizzled<N, Halves, Halves>(d, a, columns(b), add);
 }
 template <int N>
 inline void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, float, add_pair<float16_value>>(d, a, depths(b, pitch), add);
+  begin_product<N, Halves, Halves>(d, a, depths(b, pitch), add);
 }
 template <int N>
 inline void multiply_bf16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
-  begin_swizzled<N, float, add_pair<bfloat16_value>>(d, a, columns(b), add);
+  begin_swizzled<N, Bfloats, Bfloats>(d, a, columns(b), add);
 }
 template <int N>
 inline void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, float, add_pair<bfloat16_value>>(d, a, depths(b, pitch), add);
+  begin_product<N, Bfloats, Bfloats>(d, a, depths(b, pitch), add);
 }
 
 // Reads the words of A from shared memory: of rows g and g + 8 of the warp's 16.
