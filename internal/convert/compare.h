@@ -173,7 +173,7 @@ float microseconds(F launch) {
 template <class K, bool Alone>
 void launch_all(const typename K::Args& args, int rtasks, const rt::harness::Bases& bases) {
   using Layout = rt::harness::Layout<K>;
-  rt::harness::run_one<K, Alone><<<rtasks, Layout::kThreads, Layout::kShared>>>(args, bases, nullptr);
+  rt::harness::run_one<K, Alone><<<rtasks, Layout::kThreads, Layout::kShared>>>(args, bases, nullptr, 0);
 }
 
 // The times of an rKernel are those of rTasks that have their blocks for themselves (Task::alone), and those of the

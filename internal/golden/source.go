@@ -75,34 +75,20 @@ func (s *source) text() string {
 }
 
 const serverHead = `
-// One is a kernel whose only rTask is a chosen rTask of K.
-template <class K>
-struct Step {};
-template <rt::Streams K>
-struct Step<K> {
-  static constexpr int kStreamStep = K::kStreamStep;
-};
-template <class K>
-struct One : Step<K> {
-  struct Args {
-    typename K::Args all;
-    int task;
-  };
-  static constexpr int kThreads = K::kThreads, kShared = K::kShared;
-  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int) { K::compute_rtask(t, a.all, a.task); }
-};
-
 static int seed = 1;
 
+static bool said(const rt::harness::Result& r) {
+  if (!r.ok) std::fprintf(stderr, "%s\n", r.error);
+  return r.ok;
+}
+
+// Runs rTask number task, or all of them if it is -1.
 template <class K>
 static bool run(const typename K::Args& args, int tasks, char* mem, int task, const rt::harness::Block* blocks = nullptr) {
   rt::harness::Bases bases{};
   bases.at[0] = mem;
-  const rt::harness::Result r =
-      task < 0 ? rt::harness::run<K>(args, tasks, bases, ++seed, blocks)
-               : rt::harness::run<One<K>>({args, task}, 1, bases, ++seed, blocks ? blocks + task : nullptr);
-  if (!r.ok) std::fprintf(stderr, "%s\n", r.error);
-  return r.ok;
+  const bool all = task < 0;
+  return said(rt::harness::run<K>(args, all ? tasks : 1, bases, ++seed, blocks, all ? 0 : task));
 }
 `
 

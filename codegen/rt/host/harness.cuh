@@ -49,8 +49,9 @@ struct Layout<K> {
 // blocks has the weights of each rTask, if K streams weights. What an rKernel does of which Alone tells that its rTasks
 // have their blocks for themselves (Task::alone) may differ from what it does elsewhere.
 template <class K, bool Alone>
-RT_DEVICE void run_thread(const typename K::Args& args, const Bases& bases, [[maybe_unused]] const Block* blocks) {
-  const int rtask = detail::block_index();
+RT_DEVICE void run_thread(const typename K::Args& args, const Bases& bases, [[maybe_unused]] const Block* blocks,
+                          int first) {
+  const int rtask = first + detail::block_index();
   Task t{detail::thread_index(), detail::shared_base(), bases.at, K::kThreads};
   if constexpr (Streams<K>) {
     using WeightRing = typename Layout<K>::WeightRing;
@@ -78,22 +79,24 @@ RT_DEVICE void run_thread(const typename K::Args& args, const Bases& bases, [[ma
 
 template <class K, bool Alone>
 __global__ void __launch_bounds__(Layout<K>::kThreads)
-    run_one(typename K::Args args, Bases bases, const Block* blocks) {
-  run_thread<K, Alone>(args, bases, blocks);
+    run_one(typename K::Args args, Bases bases, const Block* blocks, int first) {
+  run_thread<K, Alone>(args, bases, blocks, first);
 }
 
-// Runs all rTasks in one launch, since they are independent. bases.at[s] is the device address of space s.
+// Runs so many rTasks from the first on, in one launch, since they are independent. bases.at[s] is the device address
+// of space s.
 template <class K, bool Alone = false>
-Result run(const typename K::Args& args, int rtasks, const Bases& bases, uint64_t = 1, const Block* blocks = nullptr) {
+Result run(const typename K::Args& args, int rtasks, const Bases& bases, uint64_t = 1, const Block* blocks = nullptr,
+           int first = 0) {
   Result r;
   Block* on_device = nullptr;
-  const size_t bytes = blocks ? sizeof(Block) * static_cast<size_t>(rtasks) : 0;
+  const size_t bytes = blocks ? sizeof(Block) * static_cast<size_t>(first + rtasks) : 0;
   cudaError_t e = cudaFuncSetAttribute(run_one<K, Alone>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                        static_cast<int>(Layout<K>::kShared));
   if (e == cudaSuccess && blocks) e = cudaMalloc(&on_device, bytes);
   if (e == cudaSuccess && blocks) e = cudaMemcpy(on_device, blocks, bytes, cudaMemcpyHostToDevice);
   if (e == cudaSuccess) {
-    run_one<K, Alone><<<rtasks, Layout<K>::kThreads, Layout<K>::kShared>>>(args, bases, on_device);
+    run_one<K, Alone><<<rtasks, Layout<K>::kThreads, Layout<K>::kShared>>>(args, bases, on_device, first);
     e = cudaGetLastError();
   }
   if (e == cudaSuccess) e = cudaDeviceSynchronize();
@@ -107,32 +110,37 @@ Result run(const typename K::Args& args, int rtasks, const Bases& bases, uint64_
 
 #else
 
-template <class K>
 struct Job {
-  typename K::Args args;
-  Bases bases;
+  const void* args;
+  const Bases* bases;
   const Block* blocks;
+  int first;
 };
 
 template <class K, bool Alone>
 void run_one(void* p) {
-  Job<K>& job = *static_cast<Job<K>*>(p);
+  const Job& job = *static_cast<const Job*>(p);
   if (detail::thread_index() < K::kThreads) detail::poison(detail::shared_base(), K::kShared, K::kThreads);
-  run_thread<K, Alone>(job.args, job.bases, job.blocks);
+  run_thread<K, Alone>(*static_cast<const typename K::Args*>(job.args), *job.bases, job.blocks, job.first);
+}
+
+// What is the same for all rKernels: tests instantiate run hundreds of times.
+inline Result run_job(Job job, int rtasks, int threads, size_t shared, uint64_t seed, void (*entry)(void*)) {
+  Result r;
+  emu::Launch l;
+  l.grid = rtasks, l.threads = threads, l.shared = shared, l.seed = seed;
+  emu::Failure f;
+  r.ok = emu::run_launch(l, entry, &job, &f);
+  if (!r.ok) std::snprintf(r.error, sizeof r.error, "%s", f.text);
+  return r;
 }
 
 // The same on the emulator. bases.at[s] is the address of space s; the seed draws the order of threads.
 template <class K, bool Alone = false>
 Result run(const typename K::Args& args, int rtasks, const Bases& bases, uint64_t seed = 1,
-           const Block* blocks = nullptr) {
-  Result r;
-  Job<K> job{args, bases, blocks};
-  emu::Launch l;
-  l.grid = rtasks, l.threads = Layout<K>::kThreads, l.shared = Layout<K>::kShared, l.seed = seed;
-  emu::Failure f;
-  r.ok = emu::run_launch(l, run_one<K, Alone>, &job, &f);
-  if (!r.ok) std::snprintf(r.error, sizeof r.error, "%s", f.text);
-  return r;
+           const Block* blocks = nullptr, int first = 0) {
+  return run_job({&args, &bases, blocks, first}, rtasks, Layout<K>::kThreads, Layout<K>::kShared, seed,
+                 run_one<K, Alone>);
 }
 
 #endif
