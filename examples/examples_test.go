@@ -2,13 +2,9 @@
 package examples
 
 import (
-	"os"
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/testbuild"
 )
 
-func TestMain(m *testing.M) {
-	testbuild.Unoptimised()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { testbuild.Main(m, testbuild.Unoptimised) }

@@ -1,13 +1,9 @@
 package commands
 
 import (
-	"os"
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/testbuild"
 )
 
-func TestMain(m *testing.M) {
-	testbuild.Unoptimised()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { testbuild.Main(m, testbuild.Unoptimised) }

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"os"
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/testbuild"
@@ -10,9 +9,4 @@ import (
 // builds holds the libraries of plans that tests have timed: several of them try the plans of one model.
 var builds testbuild.Cache
 
-func TestMain(m *testing.M) {
-	testbuild.Unoptimised()
-	code := m.Run()
-	builds.Remove()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { testbuild.Main(m, testbuild.Unoptimised, builds.Remove) }

@@ -3,8 +3,19 @@ package testbuild
 
 import "os"
 
+// Main runs the tests of a package, which build libraries in the given way, and ends the process when it has called
+// after. It is what a TestMain calls.
+func Main(tests interface{ Run() int }, build func(), after ...func()) {
+	build()
+	code := tests.Run()
+	for _, f := range after {
+		f()
+	}
+	os.Exit(code)
+}
+
 // Unoptimised has what tests of this process and its children build for the emulator not optimised, unless $CXXFLAGS
-// asks for something: that takes half the time, and most programs run for less than they are compiled. A TestMain calls it.
+// asks for something: that takes half the time, and most programs run for less than they are compiled.
 func Unoptimised() { level("-O0") }
 
 // Optimised has it optimised a little, for tests whose programs run for longer than they are compiled.

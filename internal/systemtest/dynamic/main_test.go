@@ -1,13 +1,9 @@
 package dynamic
 
 import (
-	"os"
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/testbuild"
 )
 
-func TestMain(m *testing.M) {
-	testbuild.Optimised()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { testbuild.Main(m, testbuild.Optimised) }
