@@ -62,6 +62,7 @@ func (t *tree) text(indent int) string {
 	const closing = 4 // braces and a comma behind
 	if indent+t.width()+closing <= lineWidth {
 		var b strings.Builder
+		b.Grow(t.width())
 		t.flat(&b)
 		return b.String()
 	}

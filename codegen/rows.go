@@ -24,11 +24,35 @@ func (s *source) rows(kind, name string, n int, row func(i int) schema.Row, note
 func rowTree(head string, r schema.Row) tree {
 	t := tree{head: head, list: true}
 	for _, f := range r.Fields() {
+		if zeroMember(f.Value) {
+			continue
+		}
 		if m, zero := memberTree("."+f.Name+" = ", f.Value); !zero {
 			t.items = append(t.items, m)
 		}
 	}
 	return t
+}
+
+// zeroMember reports that a member is zero, of the kinds of which there are many: those need not be spelled first.
+func zeroMember(v any) bool {
+	switch v := v.(type) {
+	case int:
+		return v == 0
+	case int32:
+		return v == 0
+	case int64:
+		return v == 0
+	case uint32:
+		return v == 0
+	case uint64:
+		return v == 0
+	case bool:
+		return !v
+	case schema.Expr:
+		return v == ""
+	}
+	return false
 }
 
 // memberTree spells a member of a row, and says whether it is zero.
