@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -85,7 +87,14 @@ func applyConfig(cmd *cobra.Command) error {
 	for _, key := range sortedKeys(sections[cmd.Name()]) {
 		node := sections[cmd.Name()][key]
 		before := l.Errors()
-		setFlag(&l, cmd.Flags(), file, key, &node)
+		if why := onlyCommandLine(cmd, key); why != "" && cmd.Flags().Lookup(key) != nil {
+			l.Add(&diag.Diagnostic{
+				ID: "bad-config", File: file, Line: node.Line,
+				Message: fmt.Sprintf("flag %q %s, so only the command line may set it", key, why),
+			})
+			continue
+		}
+		setFlag(&l, cmd, file, key, &node)
 		if !named && l.Errors() == before {
 			checkOutside(&l, cmd.Flags(), file, key, node.Line)
 		}
@@ -159,17 +168,14 @@ func isCommand(root *cobra.Command, name string) bool {
 }
 
 // setFlag sets a flag unless the command line has set it. A list sets it once for each element, a map once for each pair.
-func setFlag(l *diag.List, flags *pflag.FlagSet, file, key string, node *yaml.Node) {
+func setFlag(l *diag.List, cmd *cobra.Command, file, key string, node *yaml.Node) {
 	bad := func(n *yaml.Node, format string, args ...any) {
 		l.Add(&diag.Diagnostic{ID: "bad-config", File: file, Line: n.Line, Message: fmt.Sprintf(format, args...)})
 	}
+	flags := cmd.Flags()
 	f := flags.Lookup(key)
 	if f == nil || unconfigurable[key] {
-		bad(node, "there is no flag %q to configure; there are %s", key, strings.Join(configurable(flags), ", "))
-		return
-	}
-	if why := commandLineOnly[key]; why != "" {
-		bad(node, "flag %q %s, so only the command line may set it", key, why)
+		bad(node, "there is no flag %q to configure; there are %s", key, strings.Join(configurable(cmd), ", "))
 		return
 	}
 	if f.Changed {
@@ -209,10 +215,10 @@ func plainFlagError(err error) error {
 	return fmt.Errorf("--%s %q: want %s", f.Name, bad.GetValue(), wanted[f.Value.Type()])
 }
 
-func configurable(flags *pflag.FlagSet) []string {
+func configurable(cmd *cobra.Command) []string {
 	var names []string
-	flags.VisitAll(func(f *pflag.Flag) {
-		if !unconfigurable[f.Name] && commandLineOnly[f.Name] == "" {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !unconfigurable[f.Name] && onlyCommandLine(cmd, f.Name) == "" {
 			names = append(names, f.Name)
 		}
 	})
@@ -241,26 +247,36 @@ func flagValues(f *pflag.Flag, node *yaml.Node) (values []*yaml.Node, ok bool) {
 // unconfigurable are flags that cannot stand in a configuration, because they say what to do with one.
 var unconfigurable = map[string]bool{"config": true, "print-config": true, "help": true}
 
-// commandLineOnly are flags that only the command line may set, with the reason. A configuration file may lie in a
-// folder that somebody else has filled, and whoever works there must not run that person's programs.
+// commandLineOnly are flags that only the command line may set, with the reason; "COMMAND FLAG" is one of a command
+// alone. A configuration file may lie in a folder that somebody else has filled, and whoever works there must not run
+// that person's programs.
 var commandLineOnly = map[string]string{
-	"run-under":  "names a program to run",
-	"built":      "names a folder of programs to run",
-	"kernels":    "names a folder of programs to run",
-	"max-memory": "protects from the files at hand",
+	"run-under":     "names a program to run",
+	"python":        "names a program to run",
+	"built":         "names a folder of programs to run",
+	"kernels":       "names a folder of programs to run",
+	"baseline":      "may name a library, which is a program to run",
+	"spec":          "names a program to run",
+	"convert check": "runs what the specification names",
+	"max-memory":    "protects from the files at hand",
+}
+
+// onlyCommandLine is why only the command line may set a flag, "" if others may.
+func onlyCommandLine(cmd *cobra.Command, flag string) string {
+	return cmp.Or(commandLineOnly[flag], commandLineOnly[cmd.Name()+" "+flag])
 }
 
 // writing are flags that name files or folders to write. The configuration file of the current folder, which nobody has
 // named, may set them only to places in that folder.
 var writing = map[string]bool{
-	"out": true, "dump": true, "html": true, "perfetto": true, "raw": true, "fit": true, "file": true,
+	"out": true, "output": true, "dump": true, "html": true, "perfetto": true, "raw": true, "fit": true, "file": true,
 	"extract": true, "save": true, "save-inputs": true,
 }
 
 // checkOutside reports a flag that the configuration has set to a place outside of the current folder.
 func checkOutside(l *diag.List, flags *pflag.FlagSet, file, key string, line int) {
 	f := flags.Lookup(key)
-	if !writing[key] || f.Annotations[fromConfig] == nil || filepath.IsLocal(f.Value.String()) {
+	if !writing[key] || f.Annotations[fromConfig] == nil || inThisFolder(f.Value.String()) {
 		return
 	}
 	l.Add(&diag.Diagnostic{
@@ -268,6 +284,20 @@ func checkOutside(l *diag.List, flags *pflag.FlagSet, file, key string, line int
 		Message: fmt.Sprintf("flag %q: %s is not in this folder", key, f.Value),
 		Help:    "give it on the command line, or name the file with --config",
 	})
+}
+
+// inThisFolder reports whether a path leads to a place in the current folder, whatever links there are.
+func inThisFolder(path string) bool {
+	if !filepath.IsLocal(path) {
+		return false
+	}
+	root, err := os.OpenRoot(".")
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	_, err = root.Stat(path)
+	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
 // fromConfig annotates flags that the configuration file set.
@@ -283,7 +313,7 @@ func given(cmd *cobra.Command, name string) bool {
 func (a *app) printConfig(cmd *cobra.Command) error {
 	values := map[string]any{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !unconfigurable[f.Name] && commandLineOnly[f.Name] == "" {
+		if !unconfigurable[f.Name] && onlyCommandLine(cmd, f.Name) == "" {
 			values[f.Name] = flagValue(f)
 		}
 	})

@@ -34,11 +34,12 @@ func openDump(job *Job, opt CompileOptions, target string) (*dump.Dir, error) {
 	if opt.Dump == "" {
 		return nil, nil
 	}
-	if filepath.Clean(opt.Dump) == filepath.Dir(filepath.Clean(opt.Path)) {
+	inBundle, err := filepath.Rel(filepath.Join(opt.Dump, bundleFolder), opt.Path)
+	if filepath.Clean(opt.Dump) == filepath.Dir(filepath.Clean(opt.Path)) || err == nil && filepath.IsLocal(inBundle) {
 		return nil, &diag.Diagnostic{ID: "bad-flag", File: opt.Dump,
 			Message: "--dump replaces the files of this dump, and " + opt.Path + " is one of them", Help: "choose another directory"}
 	}
-	d, err := dump.Create(opt.Dump)
+	d, err := dump.Create(opt.Dump, bundleFolder, scriptName)
 	if err == nil {
 		err = writeBundle(d, opt, target)
 	}
@@ -83,7 +84,7 @@ const scriptName = "repro.sh"
 
 // WriteGraph writes a graph in text form into a folder of its own, with the constants that the text leaves out.
 func WriteGraph(dir, name string, g *ir.Graph) error {
-	d, err := dump.Create(dir)
+	d, err := dump.Create(dir, scriptName)
 	if err == nil {
 		var text []byte
 		if text, err = graphText(d, g)(); err == nil {

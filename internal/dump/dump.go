@@ -49,10 +49,16 @@ var (
 	hashed   = regexp.MustCompile(`^sha256:([0-9a-f]{8,64})$`)
 )
 
-// Create makes the directory, if need be, and removes the files of an earlier dump in it. Other files stay.
-func Create(path string) (*Dir, error) {
+// Create makes the directory, if need be, and removes the files of an earlier dump in it. Other files stay. It is an
+// error if there are no earlier dump, but a list or something by the names that the caller is going to write.
+func Create(path string, names ...string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return nil, err
+	}
+	for _, name := range append(names, indexName) {
+		if _, err := os.Lstat(filepath.Join(path, name)); err == nil && indexOf(path) == nil {
+			return nil, fmt.Errorf("%s is there, and of no dump", name)
+		}
 	}
 	d := &Dir{path: path, last: map[string]previous{}}
 	if err := d.removeEarlier(); err != nil {
@@ -61,10 +67,19 @@ func Create(path string) (*Dir, error) {
 	return d, d.writeIndex()
 }
 
-func (d *Dir) removeEarlier() error {
-	data, err := limits.Read(filepath.Join(d.path, indexName), limits.SmallText)
+// indexOf reads the list of a dump's files; it is nil where there is no dump.
+func indexOf(path string) []byte {
+	data, err := limits.Read(filepath.Join(path, indexName), limits.SmallText)
 	if err != nil || !bytes.HasPrefix(data, []byte(indexHeader+"\n")) {
-		return nil // no dump of ours
+		return nil
+	}
+	return data
+}
+
+func (d *Dir) removeEarlier() error {
+	data := indexOf(d.path)
+	if data == nil {
+		return nil
 	}
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	for lines.Scan() {
