@@ -182,10 +182,11 @@ func crowded(blocks int) func(*planner) *vdevice.Plan {
 
 func (p *planner) graph() *vdevice.Plan { return p.launches(nil, p.fastest()) }
 
-// opara and nimble have the candidates that the papers have: the fastest of each rOperator by itself.
-func (p *planner) opara() *vdevice.Plan { return p.launches(opara, p.fastest()) }
+// opara and nimble are as in the papers: they have the fastest candidate of each rOperator by itself, and in their CUDA
+// graphs no launch starts before those end that it depends on. parallel lets launches of a stream overlap.
+func (p *planner) opara() *vdevice.Plan { return serial(p.launches(opara, p.fastest())) }
 
-func (p *planner) nimble() *vdevice.Plan { return p.launches(nimble, p.fastest()) }
+func (p *planner) nimble() *vdevice.Plan { return serial(p.launches(nimble, p.fastest())) }
 
 func (p *planner) base() *vdevice.Plan { return serial(p.graph()) }
 
