@@ -22,7 +22,8 @@ import (
 )
 
 // DefaultTries is how many plans `compile --plan auto` times when --tries does not say: where rOperators can run side by
-// side that is the plan of the costs, that of the model alone, and eight kinds, those of the papers among them.
+// side that is the plan of the costs, those of the model alone and of the device's rates, and seven kinds, those of the
+// papers among them.
 const DefaultTries = 10
 
 // A plan's time is the median of timedRuns runs after warmUpRuns others.
@@ -127,36 +128,51 @@ func (c *Compilation) plans(ops *roperator.Graph, costs profiler.Costs) ([]sched
 	if err != nil || most == 1 {
 		return plans, err
 	}
-	return c.withModelled(plans, ops, costs, opt, most)
+	return c.withOthers(plans, ops, costs, opt, most)
 }
 
-// modelledKind is the name of the plan that the model alone would choose.
-const modelledKind = "modelled"
+// Names of plans that are made with other costs: those that the model alone would choose, and those by the device's rates,
+// without what was fitted to measured rTasks.
+const (
+	modelledKind = "modelled"
+	ratesKind    = "rates"
+)
 
-// withModelled puts the plan that is made without measured costs behind the first, if it is another one: what is timed
-// must not lose against what needs no GPU.
-func (c *Compilation) withModelled(plans []schedule.Proposal, ops *roperator.Graph, costs profiler.Costs,
+// withOthers puts plans that are made with other costs behind the first, if they are others: what is timed must not lose
+// against what needs no GPU, and what a fit has made better for most models is worse for some.
+func (c *Compilation) withOthers(plans []schedule.Proposal, ops *roperator.Graph, costs profiler.Costs,
 	opt schedule.Options, most int) ([]schedule.Proposal, error) {
 	modelled := model.New(c.spec, ops)
-	if _, same := costs.(*model.Costs); same {
-		return plans, nil
+	at := 1
+	add := func(kind string, by *model.Costs) error {
+		p, err := schedule.Proposals(ops, c.spec, by, opt, 1)
+		if err != nil {
+			return err
+		}
+		other := p[0]
+		other.Kind, other.Modelled = kind, schedule.Time(other.Plan, costs)
+		text := vdevice.FormatPlan(other.Plan)
+		i := slices.IndexFunc(plans, func(p schedule.Proposal) bool { return bytes.Equal(vdevice.FormatPlan(p.Plan), text) })
+		if i >= 0 && i < at {
+			return nil
+		}
+		if i >= at {
+			other, plans = plans[i], slices.Delete(plans, i, i+1)
+		}
+		plans = slices.Insert(plans, at, other)
+		at++
+		return nil
 	}
-	alone, err := schedule.Proposals(ops, c.spec, modelled, opt, 1)
-	if err != nil {
-		return nil, err
+	if _, same := costs.(*model.Costs); !same {
+		if err := add(modelledKind, modelled); err != nil {
+			return nil, err
+		}
 	}
-	text := vdevice.FormatPlan(alone[0].Plan)
-	switch i := slices.IndexFunc(plans, func(p schedule.Proposal) bool {
-		return bytes.Equal(vdevice.FormatPlan(p.Plan), text)
-	}); {
-	case i == 0:
-		return plans, nil
-	case i > 0:
-		alone[0], plans = plans[i], slices.Delete(plans, i, i+1)
-	default:
-		alone[0].Kind, alone[0].Modelled = modelledKind, schedule.Time(alone[0].Plan, costs)
+	if len(c.spec.Kernels) > 0 {
+		if err := add(ratesKind, modelled.ByRates()); err != nil {
+			return nil, err
+		}
 	}
-	plans = slices.Insert(plans, 1, alone[0])
 	return plans[:min(most, len(plans))], nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
@@ -220,10 +221,11 @@ type reversed struct{ *model.Costs }
 
 func (r reversed) TaskTime(c *roperator.Candidate) float64 { return 1e6 / r.Costs.TaskTime(c) }
 
-// Where plans are made with measured costs, the one that the model alone would make is timed, too.
-func TestPlanOfTheModelIsTried(t *testing.T) {
+// Beside the plan of the costs, those are timed that the model alone and the device's rates alone would make.
+func TestPlansOfOtherCostsAreTried(t *testing.T) {
 	t.Parallel()
 	o := CompileOptions{Device: "h200", Offline: true}
+	o.Precision = "fp16"
 	o.Path = "../../testdata/models/digits_branchy.onnx"
 	spec, err := o.Spec(&Job{})
 	if err != nil {
@@ -237,28 +239,44 @@ func TestPlanOfTheModelIsTried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	modelled := model.New(spec, ops)
-	costs := reversed{modelled}
-	alone, err := schedule.Schedule(ops, spec, modelled, schedule.Options{})
-	if err != nil {
-		t.Fatal(err)
+	modelled, bare := model.New(spec, ops), *spec
+	bare.Kernels = nil
+	text := func(costs profiler.Costs) []byte {
+		p, err := schedule.Schedule(ops, spec, costs, schedule.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return vdevice.FormatPlan(p)
 	}
-	plans, err := schedule.Proposals(ops, spec, costs, schedule.Options{}, 4)
-	if err != nil {
-		t.Fatal(err)
+	byModel, byRates := text(modelled), text(model.New(&bare, ops))
+	if bytes.Equal(byModel, byRates) {
+		t.Fatal("the rates make the model's plan: another model is needed here")
 	}
-	first := plans[0].Plan
-	if plans, err = c.withModelled(plans, ops, costs, schedule.Options{}, 4); err != nil {
-		t.Fatal(err)
-	}
-	want := vdevice.FormatPlan(alone)
-	if len(plans) < 2 || len(plans) > 4 || plans[0].Plan != first ||
-		!bytes.Equal(vdevice.FormatPlan(plans[1].Plan), want) {
-		t.Errorf("%d plans, the second is not the model's", len(plans))
-	}
-	for i, p := range plans[2:] {
-		if bytes.Equal(vdevice.FormatPlan(p.Plan), want) {
-			t.Errorf("plan %d is the model's again", i+2)
+	for _, x := range []struct {
+		costs profiler.Costs
+		want  [][]byte // behind the first
+	}{
+		{reversed{modelled}, [][]byte{byModel, byRates}}, {modelled, [][]byte{byRates}},
+	} {
+		plans, err := schedule.Proposals(ops, spec, x.costs, schedule.Options{}, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := plans[0].Plan
+		if plans, err = c.withOthers(plans, ops, x.costs, schedule.Options{}, 4); err != nil {
+			t.Fatal(err)
+		}
+		if len(plans) <= len(x.want) || len(plans) > 4 || plans[0].Plan != first {
+			t.Fatalf("%d plans", len(plans))
+		}
+		for i, p := range plans[1:] {
+			text := vdevice.FormatPlan(p.Plan)
+			if i < len(x.want) && !bytes.Equal(text, x.want[i]) {
+				t.Errorf("plan %d is not that of the other costs", i+1)
+			}
+			if i >= len(x.want) && slices.ContainsFunc(x.want, func(w []byte) bool { return bytes.Equal(w, text) }) {
+				t.Errorf("plan %d is one of those before again", i+1)
+			}
 		}
 	}
 }

@@ -61,6 +61,13 @@ func Streamed(spec *device.Spec, weights int64) bool {
 	return float64(weights) > l2Share*float64(spec.L2Bytes)
 }
 
+// ByRates models rTasks by the device's rates alone, without what was fitted to measured ones.
+func (m *Costs) ByRates() *Costs {
+	spec := *m.spec
+	spec.Kernels = nil
+	return New(&spec, m.graph)
+}
+
 // Streamed reports whether the graph's weights come from DRAM in each inference, because they do not stay in L2.
 func (m *Costs) Streamed() bool { return m.streamed }
 
