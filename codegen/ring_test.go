@@ -204,6 +204,7 @@ func TestRingCompilesForGPUs(t *testing.T) {
 		t.Skip(err)
 	}
 	s := streamedPlan(t, 4, 6, 512)
+	s.plan.Spec.L2Bytes = 1 << 10 // its weights pass
 	dir := emitStencil(t, s, Options{})
 	b, err := nvcc.BuildLibrary(t.Context(), dir, "stencil", []string{"sm_75", "sm_80", "sm_90"})
 	if err != nil {
@@ -264,4 +265,26 @@ static_assert(Layout::alone(kRoom) == kRoom);
 		t.Fatal(err)
 	}
 	buildEmulated(t, dir, "stencil")
+}
+
+// Weights leave L2 first in an rProgram that streams more of them than L2 keeps.
+func TestPassingWeights(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind vdevice.SegmentKind
+		l2   int64
+		want bool
+	}{
+		{vdevice.RProgram, 1 << 10, true}, {vdevice.RProgram, 1 << 30, false}, {vdevice.Waves, 1 << 10, false},
+	} {
+		s := streamedPlan(t, 4, 8, 512) // 16 KB of weights a step
+		s.plan.Spec.L2Bytes, s.plan.Segments[0].Kind = c.l2, c.kind
+		text, err := os.ReadFile(filepath.Join(emitStencil(t, s, Options{}), "stencil.cu"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), fmt.Sprintf("kPassing = %v;", c.want)) {
+			t.Errorf("%v, %d bytes of L2: want weights that pass: %v", c.kind, c.l2, c.want)
+		}
+	}
 }

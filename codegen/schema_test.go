@@ -71,7 +71,7 @@ func copyRuntime(t *testing.T) string {
 struct Program {
   static constexpr int kSpaces = 3, kArgsBytes = 64, kMoves = 2, kImports = 8, kSlots = 64, kThreads = 64;
   static constexpr int kStageBytes = 0, kShared = 0, kSharedBudget = 0, kSideBudget = 0, kAlone = 0;
-  static constexpr bool kJumps = false, kRepeats = false;
+  static constexpr bool kJumps = false, kRepeats = false, kPassing = false;
 };
 static_assert(rt::SharedLayout<Program>::kTask > 0);
 #include "rt/schema/library.h"

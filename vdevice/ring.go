@@ -24,6 +24,9 @@ type Ring struct {
 	// Otherwise the blocks of a launch that comes while another runs would go in pairs to the multiprocessors that
 	// still have room, and end later than if each had one of those that become free. 0: launches do not overlap.
 	Alone int
+	// Passing says that weights leave L2 before other data do: there are so many of them that none stay from one inference
+	// to the next. Then rows, flags and tables stay, which steps wait for. It is for rPrograms.
+	Passing bool
 }
 
 const (
@@ -33,6 +36,8 @@ const (
 	// to mostOverlapping launches do: the time from a launch to its first weights is then longer than a step.
 	overlapping     = 2
 	mostOverlapping = 3
+	// passing is how many times as large as L2 weights are that pass through it. Of less a part may stay there.
+	passing = 2
 )
 
 // Ring chooses the plan's ring.
@@ -45,6 +50,7 @@ func (plan *Plan) RingOf(kernels []Kernel) Ring {
 	if spec.LaunchesOverlap() {
 		r.Alone = aloneShared(spec)
 	}
+	r.Passing = plan.Persistent() && plan.streamed() > passing*spec.L2Bytes
 	for i := range kernels {
 		r.StageBytes = max(r.StageBytes, kernels[i].StageBytes)
 	}
@@ -78,6 +84,19 @@ func (plan *Plan) streamStep() int {
 		step = max(step, s.Program.streamStep())
 	}
 	return step
+}
+
+// streamed is how many bytes of weights the plan's vEUs stream in an inference.
+func (plan *Plan) streamed() int64 {
+	n := int64(0)
+	for _, seg := range plan.Segments {
+		for _, steps := range seg.Program.Steps {
+			for _, st := range steps {
+				n += seg.Program.streamBytes(st.Task)
+			}
+		}
+	}
+	return n
 }
 
 // needs is what the plan's vEUs must have to run any of its segments.

@@ -185,8 +185,9 @@ RT_DEVICE void prefetch(const void* gmem, uint32_t bytes);
 // (cp.async.mbarrier.arrive.noinc).
 RT_DEVICE void copies_arrive(uint64_t* bar);
 // All lanes of the loader's warp: copies bytes, a multiple of 16, into a stage, and completes a phase of its full
-// mbarrier when they are there. Source and stage are aligned to 16 (cp.async.bulk).
-RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes);
+// mbarrier when they are there. Source and stage are aligned to 16 (cp.async.bulk). What is passing leaves L2 before
+// other data do, if there is a way to say so.
+RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes, bool passing = false);
 // One thread: copies a box of a matrix (TiledMatrix) into shared memory, and completes a phase of the mbarrier when it
 // is there; that has one arrival a phase. The box is the one whose first element is at the given column and row of the
 // matrix. In shared memory it is rows of 128 bytes from a multiple of 1024 bytes on, swizzled as matrix instructions of

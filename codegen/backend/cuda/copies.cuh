@@ -79,13 +79,23 @@ constexpr int kFillArrivals = 1;  // one lane copies the whole chunk, and the co
 constexpr int kFillArrivals = 32;  // every lane copies a part, and arrives for it
 #endif
 
-RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes) {
+RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes, bool passing) {
   const uint32_t lane = threadIdx.x % 32;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   if (lane != 0) return;
   asm volatile("{.reg .b64 state; mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1;}" ::"r"(shared_address(full)),
                "r"(bytes)
                : "memory");
+  if (passing) {
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
+            "r"(shared_address(stage)),
+        "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(full)), "l"(policy)
+        : "memory");
+    return;
+  }
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                    shared_address(stage)),
                "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(full))

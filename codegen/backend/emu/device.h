@@ -202,7 +202,7 @@ inline void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, R
   mbarrier_wait(bar, phase, patience_ns, notes, r);
 }
 
-inline void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes) {
+inline void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes, bool) {
   if (thread_index() % emu::kWarp != 0) return;
   if ((reinterpret_cast<uintptr_t>(stage) | reinterpret_cast<uintptr_t>(from) | bytes) % 16 != 0) {
     emu::running_block->fail("a bulk copy of what is not aligned to 16 bytes");

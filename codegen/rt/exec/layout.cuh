@@ -13,7 +13,7 @@
 
 namespace rt {
 
-template <int StageBytes>
+template <int StageBytes, bool Passing>
 class Ring;  // ring.cuh
 
 // How the tests of conditions came out, for the loader: over how many steps to jump (jump.cuh), and for all threads,
@@ -57,7 +57,7 @@ struct SharedLayout {
                 "kGateBytes is what the compiler leaves room for");
 
   static constexpr bool kHasRing = Program::kStageBytes > 0;
-  using WeightRing = Ring<kHasRing ? Program::kStageBytes : int{kSharedAlign}>;
+  using WeightRing = Ring<kHasRing ? Program::kStageBytes : int{kSharedAlign}, Program::kPassing>;
   // Where the ring begins in a launch whose rTasks need so many bytes, and the bytes of the whole block.
   RT_HOST_DEVICE static constexpr size_t ring(size_t rtask) { return aligned(kTask + rtask); }
   static constexpr size_t bytes(int rtask, int stages) {

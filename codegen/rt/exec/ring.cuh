@@ -21,7 +21,8 @@ namespace rt {
 
 // A ring in shared memory: the stages, and behind them their mbarriers. `full` of a stage completes a phase when the
 // chunk has come, `empty` when all warps that compute have read it.
-template <int StageBytes>
+// What passes leaves L2 before other data do.
+template <int StageBytes, bool Passing = false>
 class Ring {
  public:
   static_assert(StageBytes > 0 && StageBytes % int{kSharedAlign} == 0, "stages are aligned");
@@ -81,7 +82,7 @@ class Ring {
       // by their parity.
       detail::sync_warp();
       w.pen.issues(number);
-      detail::fill_stage(at_ + at.stage * static_cast<uint32_t>(StageBytes), full, block, 16 * n);
+      detail::fill_stage(at_ + at.stage * static_cast<uint32_t>(StageBytes), full, block, 16 * n, Passing);
       note_landed(w);
       block += 16 * static_cast<size_t>(n);
       words -= n;

@@ -29,7 +29,7 @@ struct Program : rt::Needs<Little<0>, Little<1>, Little<2>, Little<3>, Little<4>
   static constexpr int kBlocksPerSM = 1;
   // Nothing is carried, kept on chip or streamed.
   static constexpr int kMoves = 0, kImports = 0, kSlots = 0;
-  static constexpr bool kHasResident = false;
+  static constexpr bool kHasResident = false, kPassing = false;
   static constexpr int kStageBytes = 0, kSharedBudget = 0, kSideBudget = 0;
   static constexpr int kInstances = 8;
 
