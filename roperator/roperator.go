@@ -9,6 +9,8 @@
 package roperator
 
 import (
+	"math"
+
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/precision"
@@ -194,6 +196,23 @@ func (c *Candidate) StreamBytes(task int) int64 {
 	}
 	_, n := c.Stream(task)
 	return n
+}
+
+// StreamedBytes is the length of the part of a packed constant from which c's rTasks take their blocks. Many rTasks may
+// take the same block; it counts once.
+func (c *Candidate) StreamedBytes() int64 {
+	if c.Stream == nil {
+		return 0
+	}
+	from, to := int64(math.MaxInt64), int64(0)
+	for task := range c.Tasks {
+		ref, n := c.Stream(task)
+		if n == 0 {
+			continue
+		}
+		from, to = min(from, ref.Offset), max(to, ref.Offset+n)
+	}
+	return max(0, to-from)
 }
 
 // ROperator is a node of the rOperator graph.

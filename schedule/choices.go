@@ -74,7 +74,7 @@ func streamedWeights(g *roperator.Graph) int64 {
 	for _, op := range g.Ops {
 		for _, c := range op.Candidates {
 			if c.Stream != nil {
-				sum += c.StreamBytes(0) * int64(c.Tasks)
+				sum += c.StreamedBytes()
 				break
 			}
 		}

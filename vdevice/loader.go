@@ -90,16 +90,7 @@ func newStreams(seg Segment) streams {
 		return streams{}
 	}
 	s := streams{rings: plan.ringBytes(), loaders: make([]Loader, len(p.Steps))}
-	weights, active := int64(0), 0
-	for v := range p.Steps {
-		before := weights
-		for _, st := range p.Steps[v] {
-			weights += p.streamBytes(st.Task)
-		}
-		if weights > before {
-			active++
-		}
-	}
+	weights, active := p.streamed()
 	// Only where several blocks of a launch share a multiprocessor do more loaders bring weights than there are vEUs.
 	s.rates = []float64{p.Spec.LoadRate(min(active, p.Spec.VEUs()), weights)}
 	if p.Spec.Crowded > 1 {
@@ -110,6 +101,28 @@ func newStreams(seg Segment) streams {
 	}
 	s.open(0, 0, p.Spec)
 	return s
+}
+
+// streamed is how many bytes of weights the program streams, and on how many vEUs. Blocks that several rTasks of an
+// rOperator take count once: they come from L2 to all but the first of them.
+func (p *Program) streamed() (weights int64, active int) {
+	seen := make([]bool, len(p.Ops))
+	for v := range p.Steps {
+		streams := false
+		for _, st := range p.Steps[v] {
+			if p.streamBytes(st.Task) == 0 {
+				continue
+			}
+			if streams = true; !seen[st.Task.Op] {
+				seen[st.Task.Op] = true
+				weights += p.Candidate(st.Task.Op).StreamedBytes()
+			}
+		}
+		if streams {
+			active++
+		}
+	}
+	return weights, active
 }
 
 // ringBytes is how many bytes of weights the ring of each launch of the plan's only segment holds.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schema"
 	"github.com/rammerc/rammerc/vdevice/vdevicetest"
@@ -127,6 +128,43 @@ func TestSimulateStreams(t *testing.T) {
 	}
 	if least := float64(ops * (bytes - 20<<10) / 10); small.Makespan < least {
 		t.Errorf("with a small ring %v ns, the weights that it does not hold take %v", small.Makespan, least)
+	}
+}
+
+// A block that many rTasks take counts once among the weights: those of 2 MB fit in L2 and come at its rate, as 64 of
+// such blocks do not.
+func TestSharedBlocksCountOnce(t *testing.T) {
+	const veus, tasks, block = 8, 64, 2 << 20
+	spec := testSpec(t, veus)
+	spec.Cost.Hop, spec.Cost.Step, spec.Cost.Latency = 10, 0, 100
+	spec.Cost.L2PerSM, spec.Cost.L2Total, spec.Cost.DRAM = 10, 1000, 8
+	spec.L2Bytes = 16 << 20
+	took := func(share bool) float64 {
+		m := vdevicetest.New("shared")
+		c := m.Candidate(tasks, 0, nil, []roperator.Access{{View: m.Buffer(roperator.Output, 1)}})
+		m.Stream(c, block, 1024)
+		if own := c.Stream; share {
+			c.Stream = func(int) (rkernels.Ref, int64) { return own(0) }
+		}
+		m.Op(c)
+		b := NewBuilder(spec, m.G)
+		b.Pick(0, 0)
+		for task := range int32(tasks) {
+			b.Append(Task{0, task}, task%veus)
+		}
+		line, err := simulate(b.Program(), func(Task) float64 { return 1 })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return line.Makespan
+	}
+	fromL2, fromDRAM := took(true), took(false)
+	bytes := float64(tasks / veus * block)
+	if least := bytes / 10; fromL2 < least || fromL2 > 1.01*least+200 {
+		t.Errorf("with one block for all %v ns, L2 takes %v", fromL2, least)
+	}
+	if least := bytes / (8.0 / veus); fromDRAM < least {
+		t.Errorf("with a block for each %v ns, DRAM takes %v", fromDRAM, least)
 	}
 }
 

@@ -119,10 +119,10 @@ const (
 // SplitsFor decides over how many rTasks the sum of a tile is spread. It is more than one where tiles are too few for
 // the target, or so few that their last round leaves much of it idle, and where sums are long enough to make up for
 // adding the parts up. k is the length of the sum, results the number of elements of the result; share is the part
-// of the target that rOperators beside this one leave to it.
+// of the target that rOperators beside this one leave to it; others are tiles whose cost is known.
 func SplitsFor(t *target.Target, e Elements, shapes []TileShape, tasks func(s TileShape) int64, k, results int64,
-	share float64) int64 {
-	m := splitModel{target: t, elements: e, shapes: shapes, tasks: tasks, k: k, results: results}
+	share float64, others ...OtherTiles) int64 {
+	m := splitModel{target: t, elements: e, shapes: shapes, tasks: tasks, k: k, results: results, others: others}
 	m.slots = max(1, int64(math.Round(share*float64(t.VEUs))))
 	best, least := int64(1), m.time(1)*(1-leastGain)
 	for n := int64(2); n <= min(k/leastSplit, 2*m.slots); n++ {
@@ -144,6 +144,10 @@ func FullSplits(shapes []TileShape, k, splits int64) int64 {
 	return max(1, build.CeilDiv(stages, max(1, build.CeilDiv(stages, splits))))
 }
 
+// OtherTiles are tiles of warp groups of which it is known what one takes: how many rTasks there are with so many
+// splits, and what one costs, in tf32 products of mma.sync. There are none with splits of which one would be empty.
+type OtherTiles func(splits int64) (tasks int64, flops float64)
+
 // splitModel estimates what a contraction takes when its sums are split.
 type splitModel struct {
 	target     *target.Target
@@ -152,6 +156,7 @@ type splitModel struct {
 	tasks      func(s TileShape) int64 // tiles of the result
 	k, results int64
 	slots      int64 // rTasks that run at once
+	others     []OtherTiles
 }
 
 // time is how long the best shape takes with so many splits, in nanoseconds. An rTask multiplies, reads its operands
@@ -177,6 +182,15 @@ func (m *splitModel) time(splits int64) float64 {
 			time += apartLatencies * t.Latency
 		}
 		least = min(least, time)
+	}
+	for _, other := range m.others {
+		if tasks, flops := other(splits); tasks > 0 {
+			time := flops / t.Rate(target.Tensor, ir.Float32) * perSM * float64(build.CeilDiv(tasks, m.slots))
+			if splits > 1 {
+				time += apartLatencies * t.Latency
+			}
+			least = min(least, time)
+		}
 	}
 	if splits > 1 { // the partial sums are written and read
 		least += sumLatencies*t.Latency + 2*float64(m.elements.Sum.Size())*float64(m.results*splits)/(float64(m.slots)*t.L2Rate/perSM)

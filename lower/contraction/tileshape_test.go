@@ -49,3 +49,36 @@ func TestSplits(t *testing.T) {
 		}
 	}
 }
+
+// TestSplitsByTaps are 3x3 convolutions of 512 by 512 channels in tf32. On an H200 tiles of conv_taps were fastest whole
+// where they fill the device, and with sums in two parts where they are too few (splits of taps in
+// bench/results/h200-changes.json). By tiles of conv_wgmma alone both would be split.
+func TestSplitsByTaps(t *testing.T) {
+	spec, err := device.Find("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const channels, taps = 512, 9
+	h200 := target.Of(spec)
+	for _, c := range []struct{ images, side, want int64 }{{32, 14, 1}, {8, 14, 2}} {
+		m, places := c.images*c.side*c.side, c.images*(c.side+1)*(c.side+1)
+		shapes := GroupShapes(&h200, precision.TF32, Float32s, m, channels, false)
+		tasks := func(s TileShape) int64 { return build.CeilDiv(m, s.BM) * build.CeilDiv(channels, s.BN) }
+		var others []OtherTiles
+		for _, s := range TapShapes(&h200, precision.TF32, Float32s, m, channels) {
+			others = append(others, func(splits int64) (int64, float64) {
+				stages := build.CeilDiv(channels, s.BK)
+				if stages%splits != 0 {
+					return 0, 0
+				}
+				return splits * build.CeilDiv(places, s.BM) * build.CeilDiv(channels, s.BN), s.TapFlops(stages / splits * taps)
+			})
+		}
+		splits := func(others ...OtherTiles) int64 {
+			return SplitsFor(&h200, Float32s, shapes, tasks, channels*taps, m*channels, 1, others...)
+		}
+		if without, with := splits(), splits(others...); without == 1 || with != c.want {
+			t.Errorf("%d images: %d splits, without taps %d, want %d and some", c.images, with, without, c.want)
+		}
+	}
+}

@@ -128,7 +128,7 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 		return c.images * c.groups * build.CeilDiv(c.positions(), s.BM) * build.CeilDiv(c.outC, s.BN)
 	}
 	splits := contraction.SplitsFor(b.Target(), c.elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape),
-		b.Share(g))
+		b.Share(g), c.splitTaps(b)...)
 	splits = contraction.FullSplits(shapes, c.inC*c.taps(), splits)
 	patches, groups := single.patchTiles(b), single.groupTiles(b)
 	if len(patches)+len(groups) > 0 {

@@ -129,10 +129,33 @@ func (c *convolution) tapTiles(b *build.Builder, splits int64) []tapTile {
 	}
 	var out []tapTile
 	for _, s := range contraction.TapShapes(b.Target(), b.Precision(), c.elements, c.positions(), c.outC) {
-		t, ok := c.tapTile(s, int64(b.Target().SharedPerVEU))
-		if per := build.CeilDiv(t.stages, splits); ok && build.CeilDiv(t.stages, per) == splits {
+		if t, ok := c.tapTile(s, int64(b.Target().SharedPerVEU)); ok && t.per(splits) > 0 {
 			out = append(out, t)
 		}
+	}
+	return out
+}
+
+// per is how many stages of channels a split has; 0 if one of the splits would have none.
+func (t *tapTile) per(splits int64) int64 {
+	if per := build.CeilDiv(t.stages, splits); build.CeilDiv(t.stages, per) == splits {
+		return per
+	}
+	return 0
+}
+
+// splitTaps is what the tiles of conv_taps take with sums that are split.
+func (c *convolution) splitTaps(b *build.Builder) []contraction.OtherTiles {
+	var out []contraction.OtherTiles
+	for _, t := range c.tapTiles(b, 1) {
+		out = append(out, func(splits int64) (int64, float64) {
+			s, per := t.shape, t.per(splits)
+			if per == 0 {
+				return 0, 0
+			}
+			tiles := build.CeilDiv(t.grid.places(), s.BM) * build.CeilDiv(c.outC, s.BN)
+			return c.images * splits * c.groups * tiles, s.TapFlops(per * c.taps())
+		})
 	}
 	return out
 }
