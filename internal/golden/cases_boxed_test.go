@@ -54,6 +54,9 @@ func TestColumns(t *testing.T) {
 		Out: "%y",
 	}
 	cases := []Case{residual.stored(precision.BF16)}
+	float := plain
+	float.Name, float.Precision = "tf32", precision.TF32
+	cases = append(cases, float)
 	images := convCase("Conv", "2,136,18,31", []int{56, 136, 1, 1}, 56, "")
 	images.SMs = 2
 	for _, c := range append([]Case{plain, residual}, OnlyChannelsLast([]Case{images})...) {

@@ -22,15 +22,19 @@ var columnRooms = []struct{ room, stages int64 }{
 	{8 << 10, 6}, {16 << 10, 6}, {32 << 10, 6}, {64 << 10, 6}, {96 << 10, 4}, {128 << 10, 3},
 }
 
+// mostFloatStages is how many stages of A there are of float32 at most: beside columns of B, which take twice the room,
+// more would leave the stream too little where other tiles have large stages.
+const mostFloatStages = 4
+
 // leastTall is how many tiles an rTask has below each other at least. With two or three, the time until the columns of
 // B have come is as long as what is saved: ResNet-50 with eight images was 6 % slower with them.
 const leastTall = 4
 
-// Column is the tile of gemm_column for an m×n product of such a depth in 16 bits with a constant on the right, the
-// rows of which the copy engine can bring, with as many tiles below each other as leave each slot of the target the
+// Column is the tile of gemm_column for an m×n product of such a depth in tf32 or 16 bits with a constant on the right,
+// the rows of which the copy engine can bring, with as many tiles below each other as leave each slot of the target the
 // fewest. ok is false if B's columns find no room, or if rTasks had few tiles.
 func Column(t *target.Target, p precision.Precision, e Elements, m, n, k int64) (s ColumnShape, ok bool) {
-	if len(GroupShapes(t, p, e, m, n, true)) == 0 || e == Float32s {
+	if len(GroupShapes(t, p, e, m, n, true)) == 0 || e == Float32s && p.Products() != 1 {
 		return s, false
 	}
 	bn, rooms := int64(128), columnRooms[:len(columnRooms)-1]
@@ -43,6 +47,9 @@ func Column(t *target.Target, p precision.Precision, e Elements, m, n, k int64) 
 		if build.CeilDiv(k, s.BK)*128*bn <= r.room {
 			s.Room, s.st = r.room, r.stages
 		}
+	}
+	if e == Float32s {
+		s.st = min(s.st, mostFloatStages)
 	}
 	tm, tn := build.CeilDiv(m, s.BM), build.CeilDiv(n, bn)
 	least := tm * tn

@@ -14,13 +14,13 @@ import (
 const leastStripRows = 512
 
 // tileable reports whether the copy engine can bring tiles of A: it is one matrix of many rows, which are aligned for
-// that, and its numbers are multiplied as tf32, to which they are rounded on the way, or as they are. Convolutions of
-// float32 are slower so (RATIONALE.md). Inputs and outputs of the program have other addresses in every inference, so
-// that their tensor maps are in the parameter of launches, which has room for a few.
+// that, and its numbers are multiplied as tf32, to which they are rounded on the way, or as they are. Inputs and outputs
+// of the program have other addresses in every inference, so that their tensor maps are in the parameter of launches,
+// which has room for a few.
 func tileable(b *build.Builder, p contraction.Product) bool {
 	size := int64(p.A.DType().Size())
 	return p.A.Buf.Kind != roperator.Const && ir.Count(p.Batch) == 1 && p.Prologue == nil &&
-		stripped(p.Elements) && (!p.Image || p.Elements.Multiplied.Size() == 2) && p.M >= leastStripRows &&
+		stripped(p.Elements) && p.M >= leastStripRows &&
 		p.A.Stride(4) == 1 && p.A.Stride(3) >= p.K && p.A.Stride(3)*size%16 == 0 && p.A.Offset*size%16 == 0 &&
 		(p.A.Buf.Kind == roperator.Arena || b.TakeCallerMap(schema.MaxCallerMaps))
 }
