@@ -300,8 +300,14 @@ struct AttentionWgmma {
   };
   using Mask = MaskOf<Masked>;
 
+  // A place that is the same in all lanes.
+  static RT_DEVICE const T* in_warp(const T* p) {
+    return reinterpret_cast<const T*>(rt::operand_in_warp(reinterpret_cast<const char*>(p)));
+  }
+
   // Begins x = Q·Kᵀ.
   static RT_DEVICE void begin_scores(const T* sq, const T* sk, Scores& x) {
+    sq = in_warp(sq), sk = in_warp(sk);
     rt::multiply_begin();
     RT_UNROLL
     for (int d = 0; d < DM; d += 16) {
@@ -332,6 +338,7 @@ struct AttentionWgmma {
 
   // Begins out += weights · V.
   static RT_DEVICE void begin_sums(const T* sv, const Weights& w, typename Softmax::Sums& out) {
+    sv = in_warp(sv);
     rt::multiply_begin();
     RT_UNROLL
     for (int j = 0; j < KT / 16; ++j) {

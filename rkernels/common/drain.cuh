@@ -26,10 +26,10 @@ struct TilePlace {
 };
 
 // Stores Rows×Cols elements of a tile, which stand in shared memory as the sums of KG groups, through the epilogue. The
-// sums are added in a fixed order. Batch elements at a time: their operands are on the way together, since no store
-// stands between the loads. What adds up many groups and has a long epilogue fills the time with two of them. Elements
-// outside the result read a neighbour's operands instead of branching. Threads that have no whole row to themselves
-// have no elements.
+// sums are added in a fixed order; those of one group may be of the type that the epilogue takes. Batch elements at a
+// time: their operands are on the way together, since no store stands between the loads. What adds up many groups and
+// has a long epilogue fills the time with two of them. Elements outside the result read a neighbour's operands instead
+// of branching. Threads that have no whole row to themselves have no elements.
 template <int Threads, int Rows, int Cols, int LDC, int KG, class Epi, class Sum>
 RT_DEVICE void drain_elements(const rt::Task& t, const Sum* sums, const rt::Operand3& out,
                               const typename Epi::Args& epi, const TilePlace& place) {
@@ -54,8 +54,10 @@ RT_DEVICE void drain_elements(const rt::Task& t, const Sum* sums, const rt::Oper
     RT_UNROLL
     for (int b = 0; b < Batch; ++b) {
       Sum sum = *from;
-      RT_UNROLL
-      for (int g = 1; g < KG; ++g) sum += from[g * Rows * LDC];
+      if constexpr (KG > 1) {
+        RT_UNROLL
+        for (int g = 1; g < KG; ++g) sum += from[g * Rows * LDC];
+      }
       const int row = i1 + b * kRows;
       result[b] = Epi::apply(t, epi, static_cast<typename Epi::In>(sum), place.i0, row < last1 ? row : last1, near2);
       from += kRows * LDC;
@@ -189,11 +191,13 @@ RT_DEVICE void drain_packs(const rt::Task& t, const Sum* sums, const rt::Operand
     RT_UNROLL
     for (int b = 0; b < D::kBatch; ++b) {
       Sums sum = *reinterpret_cast<const Sums*>(from);
-      RT_UNROLL
-      for (int g = 1; g < KG; ++g) {
-        const Sums more = *reinterpret_cast<const Sums*>(from + g * Rows * LDC);
+      if constexpr (KG > 1) {
         RT_UNROLL
-        for (int v = 0; v < Epi::kPack; ++v) sum.v[v] += more.v[v];
+        for (int g = 1; g < KG; ++g) {
+          const Sums more = *reinterpret_cast<const Sums*>(from + g * Rows * LDC);
+          RT_UNROLL
+          for (int v = 0; v < Epi::kPack; ++v) sum.v[v] += more.v[v];
+        }
       }
       typename Epi::In in[Epi::kPack];
       RT_UNROLL

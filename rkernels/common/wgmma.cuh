@@ -17,11 +17,9 @@
 #include "common/mma.cuh"
 #include "common/split.cuh"
 #include "common/types.cuh"
+#include "common/wgmma_drain.cuh"
 
 namespace rk {
-
-template <class T>
-struct GroupPlace;
 
 // KG groups of warp groups share the tile's k range: each takes 128 bytes of the depth of every stage, or with three
 // products its share of 128 bytes. A's ring has ST stages. B comes from the stream, packed as [k / n][column][k % n] a
@@ -339,53 +337,5 @@ class GroupProducts {
   int unsent_;                  // how many stages of A have not been sent for
   int sent_ = 0, fetched_ = 0;  // the next ones' places in the ring
 };
-
-// Puts what a thread owns of columns From to From + T::kColumns of the tile into its group's sums. Its two rows go to
-// rows[0] and rows[1] there; if Some, not where these are below zero.
-template <class T, int From, bool Some>
-RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, const int (&rows)[2],
-                           typename T::Sum* sums) {
-  using Two = Pack<typename T::Sum, 2>;
-  sums += at.kg * T::BM * T::LDC + 2 * at.q;
-  RT_UNROLL
-  for (int j = 0; j < T::kColumns / 8; ++j) {
-    const typename T::Sum* d = acc + From / 2 + 4 * j;
-    RT_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      if (Some && rows[r] < 0) continue;
-      *reinterpret_cast<Two*>(sums + rows[r] * T::LDC + 8 * j) = Two{{d[2 * r], d[2 * r + 1]}};
-    }
-  }
-}
-
-// The same where `from` is known only when the program runs.
-template <class T, bool Some, int First = 0>
-RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, const int (&rows)[2], int from,
-                           typename T::Sum* sums) {
-  if (from == First) {
-    put_columns<T, First, Some>(at, acc, rows, sums);
-  } else if constexpr (First + T::kColumns < T::BN) {
-    put_columns<T, Some, First + T::kColumns>(at, acc, rows, from, sums);
-  }
-}
-
-// Stores every element of the tile through the epilogue, T::kColumns columns after another.
-template <class T, class Epi>
-RT_DEVICE void drain_groups(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
-                            const typename Epi::Args& epi, const TilePlace& place) {
-  constexpr int kMost = T::BN > 128 ? 8 : 16;  // beside the sums of the columns that come later
-  auto* sums = reinterpret_cast<typename T::Sum*>(t.smem);
-  const typename T::At at(t.tid);
-  const int rows[2] = {at.m + at.g, at.m + at.g + 8};
-  TilePlace columns = place;
-  RK_UNROLL(1)
-  for (int from = 0; from < T::BN && columns.i2 < place.end2; from += T::kColumns) {
-    t.sync();
-    put_columns<T, false>(at, acc, rows, from, sums);
-    t.sync();
-    drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kMost, Epi>(t, sums, out, epi, columns);
-    columns.i2 += T::kColumns;
-  }
-}
 
 }  // namespace rk

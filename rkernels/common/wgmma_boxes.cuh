@@ -100,8 +100,8 @@ class BoxProducts {
  private:
   // Begins the products of the next stage.
   RT_DEVICE void begin(typename T::Acc& acc) {
-    const char* a = boxes_.next();
-    const char* b = stages_.next();
+    const char* a = rt::operand_in_warp(boxes_.next());
+    const char* b = rt::operand_in_warp(stages_.next());
     rt::multiply_begin();
     RT_UNROLL
     for (int k = 0; k < T::kSlice / T::kDeep; ++k) {

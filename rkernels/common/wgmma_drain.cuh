@@ -1,11 +1,11 @@
-// How the sums of a warp group leave registers where no other group has sums of the same elements: through shared
-// memory of the group, some columns after another, as what the epilogue takes. Threads put down two neighbours of two
-// rows for each eight columns, and take packs, which lie beside each other along the rows:
+// How the sums of warp groups leave registers: through shared memory, some columns after another, and as what the
+// epilogue takes unless several groups have sums of the same elements. Threads put down two neighbours of two rows for
+// each eight columns, and take packs, which lie beside each other along the rows:
 //
 //   put     lane 4·g + q        rows g and g + 8, columns 2·q and 2·q + 1 of each eight
 //   taken   lane k·across + c   row k, pack c                                 k + 128 / across, pack c …
 //
-// No thread waits for another group.
+// Of a group by itself (GroupDrain) the shared memory is its own, and no thread waits for another group.
 #pragma once
 
 #include "common/drain.cuh"
@@ -13,12 +13,15 @@
 
 namespace rk {
 
-// Whether sums of tiles T may leave so: epilogues compute packs of what they take. Three products leave too few
-// registers for it.
+template <class T>
+struct GroupPlace;  // common/wgmma.cuh
+
+// Whether groups of tiles T may store by themselves: epilogues compute packs of what they take. Three products leave
+// too few registers for it.
 template <class T, class Epi>
-constexpr bool kDrainsAlone =
-    T::KG == 1 && T::kProducts == 1 && T::BN % 32 == 0 && (Epi::kPack == 4 || Epi::kPack == 8) &&
-    (sizeof(typename Epi::In) == 2 || sizeof(typename Epi::In) == 4);
+constexpr bool kDrainsAlone = T::KG == 1 && T::kProducts == 1 && T::kSize > 1 && T::BN % 32 == 0 &&
+                              (Epi::kPack == 4 || Epi::kPack == 8) &&
+                              (sizeof(typename Epi::In) == 2 || sizeof(typename Epi::In) == 4);
 
 template <class T, class Epi>
 class GroupDrain {
@@ -182,5 +185,69 @@ class GroupDrain {
   // The place of the first pack, a number, so that stores through it change no argument.
   int64_t to_;
 };
+
+// What sums are on their way through shared memory: what the epilogue takes, if that is shorter, unless several groups'
+// sums have to be added up there.
+template <class T, class Epi>
+using SumOnTheWay = std::conditional_t<T::KG == 1 && (sizeof(typename Epi::In) < sizeof(typename T::Sum)),
+                                       typename Epi::In, typename T::Sum>;
+
+// Puts what a thread owns of columns From to From + T::kColumns of the tile into its group's sums. Its two rows go to
+// rows[0] and rows[1] there; if Some, not where these are below zero.
+template <class T, int From, bool Some, class Sum>
+RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, const int (&rows)[2], Sum* sums) {
+  using Two = Pack<Sum, 2>;
+  sums += at.kg * T::BM * T::LDC + 2 * at.q;
+  RT_UNROLL
+  for (int j = 0; j < T::kColumns / 8; ++j) {
+    const typename T::Sum* d = acc + From / 2 + 4 * j;
+    RT_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      if (Some && rows[r] < 0) continue;
+      *reinterpret_cast<Two*>(sums + rows[r] * T::LDC + 8 * j) =
+          Two{{static_cast<Sum>(d[2 * r]), static_cast<Sum>(d[2 * r + 1])}};
+    }
+  }
+}
+
+// The same where `from` is known only when the program runs.
+template <class T, bool Some, int First = 0, class Sum>
+RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, const int (&rows)[2], int from,
+                           Sum* sums) {
+  if (from == First) {
+    put_columns<T, First, Some>(at, acc, rows, sums);
+  } else if constexpr (First + T::kColumns < T::BN) {
+    put_columns<T, Some, First + T::kColumns>(at, acc, rows, from, sums);
+  }
+}
+
+// Stores every element of the tile through the epilogue, T::kColumns columns after another. Where the epilogue has no
+// operands of rows, groups store their own sums through the memory of their ring, and wait for no other one.
+template <class T, class Epi>
+RT_DEVICE void drain_groups(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
+                            const typename Epi::Args& epi, const TilePlace& place) {
+  constexpr int kMost = T::BN > 128 ? 8 : 16;  // beside the sums of the columns that come later
+  const typename T::At at(t.tid);
+  if constexpr (kDrainsAlone<T, Epi>) {
+    if constexpr (std::is_empty_v<typename Epi::Row>) {
+      constexpr int kRing = T::ST * T::kStageA * T::kSize;
+      static_assert(GroupDrain<T, Epi>::kBytes <= kRing);
+      char* ring = (T::kSwizzled ? rt::aligned_shared<T::kAlign>(t.smem) : t.smem) + at.group * kRing;
+      GroupDrain<T, Epi>(t, ring, at.group, at.row, out, epi, place).store(acc);
+      return;
+    }
+  }
+  auto* sums = reinterpret_cast<SumOnTheWay<T, Epi>*>(t.smem);
+  const int rows[2] = {at.m + at.g, at.m + at.g + 8};
+  TilePlace columns = place;
+  RK_UNROLL(1)
+  for (int from = 0; from < T::BN && columns.i2 < place.end2; from += T::kColumns) {
+    t.sync();
+    put_columns<T, false>(at, acc, rows, from, sums);
+    t.sync();
+    drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kMost, Epi>(t, sums, out, epi, columns);
+    columns.i2 += T::kColumns;
+  }
+}
 
 }  // namespace rk

@@ -272,7 +272,7 @@ struct ConvTaps {
       const Grid row(a, q0 + i / 2 * T::BM + at.m + at.g + i % 2 * 8);
       rows[i / 2][i % 2] = row.exists ? row.position - place.i1 : -1;
     }
-    auto* sums = reinterpret_cast<typename T::Sum*>(t.smem);
+    auto* sums = reinterpret_cast<SumOnTheWay<T, Epi>*>(t.smem);
     TilePlace columns = place;
     RK_UNROLL(1)
     for (int from = 0; from < BN && columns.i2 < place.end2; from += T::kColumns) {
