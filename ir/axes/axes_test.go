@@ -164,6 +164,8 @@ func TestShapeRules(t *testing.T) {
 	followed(t, []ruleCase{
 		{"%x: float32[seq,8]", "%s = const int64[2] {@seq, 4}\n%y = ConstantOfShape(%s)", "seq 4"},
 		{"%x: float32[seq,8]", "%k = const int64[4] {0, 2, 0, 3}\n%y = Pad(%x, %k)", "seq 13"},
+		{"%x: float32[seq,1,2,2]", "%k = const float32[4] {1, 1, 2, 3}\n%y = Resize(%x, _, %k)", "seq 1 4 6"},
+		{"%x: float32[seq,1,2,2]", "%k = const int64[4] {@seq, 1, 5, 3}\n%y = Resize(%x, _, _, %k)", "seq 1 5 3"},
 	})
 }
 
@@ -215,6 +217,7 @@ func TestRefused(t *testing.T) {
 			"[batch·seq] beside [seq·batch]"},
 		{"%x: float32[batch,seq]", "%k = const int64[] {1}\n%y = CumSum(%x, %k) {reverse = 1}", "adds up from the end"},
 		{"%x: float32[seq,8]", "%y = rammer.Append(%x, %x) {axis = 0}", "no range has the extent of its result"},
+		{"%x: float32[1,1,seq,2]", "%k = const float32[4] {1, 1, 2, 1}\n%y = Resize(%x, _, %k)", "a resized image is [1,1,seq,2]"},
 		{"%x: float32[batch,3,seq,8]", "%y = MaxPool(%x) {kernel_shape = [2, 2]}", "an image is [3,seq,8]"},
 		{"%x: float32[seq,8]", "%k: invalid?, %v = rammer.RepeatBegin(%x) {loop = 1, trips = 1, axes = [0], reverse = [0]}\n" +
 			"%e = Exp(%v)\n%y = rammer.RepeatEnd(%k, %e) {loop = 1, trips = 1, axes = [0], reverse = [0]}",

@@ -40,7 +40,7 @@ func init() {
 		"OneHot": oneHot, "Gather": gather, "GatherElements": gatherElements, "GatherND": gatherND, "TopK": alongLines,
 		"ScatterND": scatter, "ScatterElements": scatter,
 
-		"RoiAlign": regions,
+		"RoiAlign": regions, "Resize": resized,
 
 		"rammer.NonZero": nonZero, "rammer.NonMaxSuppression": nonMaxSuppression, "rammer.Range": countUp,
 		"rammer.RepeatBegin": repeatBegin, "rammer.RepeatEnd": repeatEnd,
@@ -64,7 +64,8 @@ func init() {
 
 // shapeOperand reports whether input i of n says the shape of the result, which the outputs' extents tell as well.
 func shapeOperand(n *ir.Node, i int) bool {
-	return i == 1 && (n.Is("Reshape") || n.Is("Expand") || n.Is("TopK")) || i == 0 && n.Is("ConstantOfShape")
+	return i == 1 && (n.Is("Reshape") || n.Is("Expand") || n.Is("TopK")) || i == 0 && n.Is("ConstantOfShape") ||
+		i == 3 && n.Is("Resize")
 }
 
 // apply applies the rule for n.
@@ -356,6 +357,22 @@ func regions(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 	out := StaticAxes(a.dims(0, n.Outputs[0]))
 	out[0] = count
 	return [][]Axis{out}, a.begins("the list of regions", count)
+}
+
+// resized samples along the axes whose extents it changes, and nothing else.
+func resized(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
+	v := n.Outputs[0]
+	out := StaticAxes(a.dims(0, v))
+	for d, x := range in[0] {
+		if !x.Dynamic() {
+			continue
+		}
+		if n.Str("coordinate_transformation_mode", "") == "tf_crop_and_resize" || !a.fits(x, a.extentsOf(v, d)) {
+			return nil, a.static("a resized image", in[0]...)
+		}
+		out[d] = x
+	}
+	return [][]Axis{out}, nil
 }
 
 // images is an operator that computes each image of a batch by itself.

@@ -255,7 +255,9 @@ func TestGeneralShapes(t *testing.T) {
   %z = Mul(%x, %s)
   %n = Add(%k, %k)
   %b = Softmax(%x)
-  return %y, %z, %n, %b, %perm
+  %scales = const float32[4] {1, 1, 2, 1}
+  %tall = Resize(%x, _, %scales) {mode = "linear"}
+  return %y, %z, %n, %b, %perm, %tall
 }
 `)
 	o := commands.VerifyOptions{Samples: 20, RandomSeed: 3, RandomMax: 100}
@@ -264,7 +266,7 @@ func TestGeneralShapes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.OK || len(r.Outputs) != 5 {
+	if !r.OK || len(r.Outputs) != 6 {
 		t.Errorf("%+v", r.Outputs)
 	}
 }
