@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -164,17 +165,21 @@ func streamStep(all [][]choice) int {
 func restrict(g *roperator.Graph, spec *device.Spec, all [][]choice, vEU vdevice.Needs) (some [][]choice, time float64,
 	missing *diag.List) {
 	some, missing = make([][]choice, len(all)), &diag.List{}
+	misfits := func(ch choice) bool {
+		if ch.needs.Threads > vEU.Threads || ch.needs.StreamStep > 0 && vEU.StreamStep == 0 {
+			return true
+		}
+		needs := vEU
+		needs.Join(ch.needs)
+		return !needs.FitsOn(spec)
+	}
 	for id, choices := range all {
+		if some[id] = choices; slices.ContainsFunc(choices, misfits) {
+			some[id] = slices.DeleteFunc(slices.Clone(choices), misfits)
+		}
 		least, usable := 0.0, false
-		for _, ch := range choices {
-			if ch.needs.Threads > vEU.Threads || ch.needs.StreamStep > 0 && vEU.StreamStep == 0 {
-				continue
-			}
-			needs := vEU
-			if needs.Join(ch.needs); !needs.FitsOn(spec) {
-				continue
-			}
-			some[id] = append(some[id], ch)
+		for i := range some[id] {
+			ch := &some[id][i]
 			if ch.special() {
 				continue
 			}

@@ -54,10 +54,11 @@ type kernelRule struct {
 }
 
 // Kernels lists the plan's kernels, that of rPrograms first, then those of few blocks.
-func (plan *Plan) Kernels() []Kernel {
+func (plan *Plan) Kernels() []Kernel { return plan.kernelsOf(plan.kernelRule(), plan.launchNeeds()) }
+
+func (plan *Plan) kernelsOf(rule kernelRule, needs [][]Needs) []Kernel {
 	var out []Kernel
-	rule := plan.kernelRule()
-	plan.eachLaunch(func(n Needs, crowds bool) {
+	plan.eachLaunch(needs, func(n Needs, crowds bool) {
 		class := rule.classOf(n)
 		for i := range out {
 			if out[i].KernelClass == class {
@@ -85,27 +86,40 @@ func (plan *Plan) Kernels() []Kernel {
 // KernelOf returns the numbers among Kernels of the kernels of launches, by what these need.
 func (plan *Plan) KernelOf(kernels []Kernel) func(n Needs) int {
 	rule := plan.kernelRule()
-	return func(n Needs) int {
-		class := rule.classOf(n)
-		for i := range kernels {
-			if kernels[i].KernelClass == class {
-				return i
-			}
-		}
-		panic("BUG: a launch of no kernel")
-	}
+	return func(n Needs) int { return rule.kernelOf(kernels, n) }
 }
 
-// eachLaunch tells what each launch needs, and whether it has more blocks than the device has vEUs. The launches of an
-// rProgram's segment count as one.
-func (plan *Plan) eachLaunch(visit func(n Needs, crowds bool)) {
-	for _, s := range plan.Segments {
-		if s.Kind == RProgram {
-			visit(s.Program.Needs(), false)
-			continue
+func (r *kernelRule) kernelOf(kernels []Kernel, n Needs) int {
+	class := r.classOf(n)
+	for i := range kernels {
+		if kernels[i].KernelClass == class {
+			return i
 		}
-		blocks := s.Program.Blocks()
-		for w, n := range s.Program.launchNeeds() {
+	}
+	panic("BUG: a launch of no kernel")
+}
+
+// launchNeeds is what each launch of each segment needs. The launches of an rProgram's segment count as one.
+func (plan *Plan) launchNeeds() [][]Needs {
+	out := make([][]Needs, len(plan.Segments))
+	for i, s := range plan.Segments {
+		if s.Kind == RProgram {
+			out[i] = []Needs{s.Program.Needs()}
+		} else {
+			out[i] = s.Program.launchNeeds()
+		}
+	}
+	return out
+}
+
+// eachLaunch tells what each launch needs, and whether it has more blocks than the device has vEUs.
+func (plan *Plan) eachLaunch(needs [][]Needs, visit func(n Needs, crowds bool)) {
+	for i, s := range plan.Segments {
+		var blocks []int
+		if s.Kind == Waves {
+			blocks = s.Program.Blocks()
+		}
+		for w, n := range needs[i] {
 			visit(n, s.Kind == Waves && blocks[w] > plan.Spec.VEUs())
 		}
 	}

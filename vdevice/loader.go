@@ -18,6 +18,7 @@ type Loader struct {
 	loaded float64 // when the last byte of all blocks so far is there
 	taken  float64 // the bytes of all blocks so far
 	steps  []taken // the steps whose blocks may still be in the ring, and some before them
+	first  int     // the first of these; what is before is no longer in the ring
 }
 
 // taken is a step that has taken its block, bytes from … to of all that the vEU streams, between the times start and
@@ -32,7 +33,7 @@ func (l *Loader) Open(at, latency float64) {
 
 // ForkTo makes f a copy that can go on without changing this loader. It uses the memory that f has.
 func (l *Loader) ForkTo(f *Loader) {
-	*f = Loader{l.loaded, l.taken, append(f.steps[:0], l.steps...)}
+	*f = Loader{loaded: l.loaded, taken: l.taken, steps: append(f.steps[:0], l.steps[l.first:]...)}
 }
 
 // Ready is when the last byte of the next step's block is there. The block has so many bytes, the step starts to take
@@ -52,10 +53,10 @@ func (l *Loader) Ready(start, bytes, rate float64, ring int) float64 {
 	}
 	room := float64(ring)
 	after(l.taken+room, start)
-	for len(l.steps) > 0 && l.steps[0].to+room < l.taken { // it cannot hold up this block, nor later ones
-		l.steps = l.steps[1:]
+	for l.first < len(l.steps) && l.steps[l.first].to+room < l.taken { // it cannot hold up this block, nor later ones
+		l.first++
 	}
-	for _, s := range l.steps {
+	for _, s := range l.steps[l.first:] {
 		after(s.from+room, s.start)
 		after(s.to+room, s.end)
 		if x := end - room; x > s.from && x < s.to {
@@ -70,6 +71,9 @@ func (l *Loader) Taken() float64 { return l.taken }
 
 // Take notes that a step took its block from start to end, and that the last byte of the block was there at ready.
 func (l *Loader) Take(start, end, ready, bytes float64) {
+	if l.first > len(l.steps)/2 { // so that the list does not grow with the steps of a whole program
+		l.steps, l.first = append(l.steps[:0], l.steps[l.first:]...), 0
+	}
 	l.steps = append(l.steps, taken{l.taken, l.taken + bytes, start, end})
 	l.loaded, l.taken = ready, l.taken+bytes
 }
@@ -127,16 +131,16 @@ func (p *Program) streamed() (weights int64, active int) {
 
 // ringBytes is how many bytes of weights the ring of each launch of the plan's only segment holds.
 func (plan *Plan) ringBytes() []int {
-	seg, kernels := plan.Segments[0], plan.Kernels()
+	seg, rule, needs := plan.Segments[0], plan.kernelRule(), plan.launchNeeds()
+	kernels := plan.kernelsOf(rule, needs)
 	r := plan.RingOf(kernels)
 	bytes := func(n Needs, shared, stage int) int { return n.stages(shared, stage) * stage }
 	if seg.Kind == RProgram {
-		return []int{bytes(seg.Program.Needs(), r.Shared, r.StageBytes)}
+		return []int{bytes(needs[0][0], r.Shared, r.StageBytes)}
 	}
 	var out []int
-	kernel := plan.KernelOf(kernels)
-	for _, n := range seg.Program.launchNeeds() {
-		k := &kernels[kernel(n)]
+	for _, n := range needs[0] {
+		k := &kernels[rule.kernelOf(kernels, n)]
 		out = append(out, bytes(n, k.Side, k.StageBytes))
 	}
 	return out

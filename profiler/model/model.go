@@ -4,21 +4,18 @@ package model
 
 import (
 	"strings"
-	"sync"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/profiler"
-	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
 
 // Costs models rTasks on one device. It implements profiler.Costs.
 type Costs struct {
-	spec      *device.Spec
-	graph     *roperator.Graph
-	streamed  bool               // the weights do not stay in L2 from one inference to the next
-	factors   map[string]float64 // by Name, of rTasks in whole programs; nil: 1
-	instances sync.Map           // *rkernels.Instance → instance
+	spec     *device.Spec
+	graph    *roperator.Graph
+	streamed bool               // the weights do not stay in L2 from one inference to the next
+	factors  map[string]float64 // by Name, of rTasks in whole programs; nil: 1
 }
 
 // InPrograms models rTasks as they are in whole programs, for the prediction of finished plans (device.Spec.InPrograms
@@ -147,8 +144,7 @@ func BoundsOf(spec *device.Spec, t *RTask, streamed bool) Bounds {
 func (b Bounds) longest() float64 { return max(b.Arithmetic, b.Shared, b.Traffic) }
 
 func (m *Costs) describe(c *roperator.Candidate) RTask {
-	in := m.instance(c.Inst)
-	t := RTask{Kernel: in.name, Work: c.Work, Tasks: c.Tasks, Threads: in.threads, Ring: c.Stream != nil}
+	t := RTask{Kernel: NameOf(c), Work: c.Work, Tasks: c.Tasks, Threads: c.Inst.Threads(), Ring: c.Stream != nil}
 	if m.streamed {
 		t.Constants = float64(m.graph.ConstantBytes(c, map[int]bool{}))
 	}
@@ -203,20 +199,4 @@ func reuse(spec *device.Spec, t *RTask) float64 {
 		return 1
 	}
 	return max(1, t.Work.ConstBytes*float64(active(spec, t))/t.Constants)
-}
-
-// instance is what is known of an instance.
-type instance struct {
-	name    string // Name of its rKernel
-	threads int
-}
-
-// instance remembers what formulas and parameters say, which is asked for often.
-func (m *Costs) instance(in *rkernels.Instance) instance {
-	if x, ok := m.instances.Load(in); ok {
-		return x.(instance)
-	}
-	x := instance{Name(in.Kernel.Name, in.Arithmetic()), in.Threads()}
-	m.instances.Store(in, x)
-	return x
 }
