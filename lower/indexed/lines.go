@@ -103,12 +103,8 @@ func TopK(b *build.Builder, g *build.Group) error {
 		}
 		dst[i], done[i] = elementwise.Written(b, out, []int64{cube[0], k, cube[2]})
 	}
-	inst := topKInstance(b, in.DType(), cube[1], k)
+	inst, each := topKInstance(b, in.DType(), cube, k)
 	var candidates []*roperator.Candidate
-	each := []int64{1, 4}
-	if inst.Kernel.Name == topKFew {
-		each = []int64{1, 8} // a warp has a line
-	}
 	for _, lines := range each {
 		t := build.NewTiling(build.LineDims(cube, 1), lines)
 		if len(candidates) > 0 && t.Tasks == candidates[0].Tasks {
@@ -158,22 +154,28 @@ func topKCandidate(node *ir.Node, inst *rkernels.Instance, src roperator.View, d
 
 const (
 	topKFew = "topk_few"
-	// mostFew is how many elements of a line topk_few finds at most, and mostFewElements how many a line has.
+	// mostFew is how many elements of a line topk_few finds at most, and mostFewElements how many a line has. In longLine
+	// there are enough for all warps of a block, which search fewLines such lines one by one.
 	mostFew, mostFewElements = 8, 4096
+	longLine, fewLines       = 512, 256
 )
 
-// topKInstance keeps in shared memory at least k elements, and all n where that takes no more than 4096
-// slots.
-func topKInstance(b *build.Builder, d ir.DType, n, k int64) *rkernels.Instance {
+// topKInstance finds the k best elements of each line of a cube. each are the numbers of lines that an rTask may have.
+// What sorts keeps in shared memory at least k elements, and all of a line where that takes no more than 4096 slots.
+func topKInstance(b *build.Builder, d ir.DType, cube []int64, k int64) (inst *rkernels.Instance, each []int64) {
+	n, each := cube[1], []int64{1, 4}
 	if k <= mostFew && n <= mostFewElements && d.Size() <= 4 {
 		few := int64(1)
 		for few < k {
 			few *= 2
 		}
-		return b.Instance(topKFew, few, d)
+		if n >= longLine && cube[0]*cube[2] <= fewLines {
+			return b.Instance(topKFew, few, 8, d), []int64{1}
+		}
+		return b.Instance(topKFew, few, 1, d), []int64{1, 8} // a warp has a line
 	}
 	if k > 2048 {
-		return b.Instance("topk_rank", d)
+		return b.Instance("topk_rank", d), each
 	}
 	size := 8
 	if functor.RealType(d) == ir.Float32 {
@@ -183,5 +185,5 @@ func topKInstance(b *build.Builder, d ir.DType, n, k int64) *rkernels.Instance {
 	for keep < k || keep < 2048 && 2*keep < min(n, 1024) || 2*keep < n && n <= 4096 {
 		keep *= 2
 	}
-	return b.Instance("topk", keep, size, d)
+	return b.Instance("topk", keep, size, d), each
 }
