@@ -3,7 +3,7 @@ import struct
 
 import numpy as np
 
-TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "float16": 10}  # TensorProto.DataType
+TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9, "float16": 10}  # TensorProto.DataType
 
 
 def _number(field, value):
