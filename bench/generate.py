@@ -4,7 +4,8 @@
     python3 generate.py time OUT LIBRARY…          times libraries that --generate made of it, and PyTorch
 
 The second form prints a line for each, and writes OUT/generate.json. The others compute the same decoder with the same
-weights (generate_peers.py). Times are those of the host's clock, from the prompt to the tokens.
+weights (generate_peers.py); SIDES names those that are asked (default: all). Times are those of the host's clock, from
+the prompt to the tokens.
 """
 import importlib
 import json
@@ -101,7 +102,8 @@ def main():
 
     out, rows = sys.argv[2], {}
     sides = [(os.path.basename(f), library, f) for f in sys.argv[3:]]
-    sides += [(name, peer, name) for name in generate_peers.names()]
+    asked = os.environ.get("SIDES", "").split() or generate_peers.names()
+    sides += [(name, peer, name) for name in asked]
     for name, measure, what in sides:
         try:
             rows[name] = measure(what)

@@ -162,8 +162,9 @@ class HuggingFace:
 # The sides by the beginnings of their names, and with how many beams they are asked.
 PEERS = {
     "pytorch": (lambda dtype, beams: (BeamPeer if beams else Peer)(dtype, beams), (0, BEAMS)),
-    "huggingface": (HuggingFace, (0, BEAMS)),
+    "huggingface": (HuggingFace, (0,)),
     "huggingface_compiled": (functools.partial(HuggingFace, compiled=True), (BEAMS,)),
+    "huggingface_eager": (HuggingFace, (BEAMS,)),
 }
 
 

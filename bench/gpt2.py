@@ -51,7 +51,7 @@ def write_model(path):
         return name
 
     ones, zeros = const("ones", np.ones(WIDTH)), const("zeros", np.zeros(WIDTH))
-    heads, joined = const("heads", [0, 1, HEADS, DEPTH], "int64"), const("joined", [0, 1, WIDTH], "int64")
+    heads, joined = const("heads", [0, 0, HEADS, DEPTH], "int64"), const("joined", [0, 0, WIDTH], "int64")
     third, scale = const("third", [WIDTH] * 3, "int64"), const("scale", 1 / math.sqrt(DEPTH))
     # A token sees itself and those before it: rows of this table, as exporters of GPT-2 have them.
     table, least = const("causal", np.tri(POSITIONS)[None, None], "bool"), const("least", np.finfo(np.float32).min)

@@ -44,6 +44,8 @@ type Options struct {
 	// Specials are the plans of special programs: programs beside a general one for parts of its ranges, the smallest
 	// first. Their graphs have its ranges in its order; a range may have a single extent there.
 	Specials []*vdevice.Plan
+	// Prompt is the plan of the program that takes the prompt of a library that generates; nil without one.
+	Prompt *vdevice.Plan
 	// Apart says that each program, also the one that is not special, takes one combination of extents alone: its largest.
 	Apart bool
 

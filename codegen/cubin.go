@@ -31,7 +31,7 @@ func EmitCubin(plan *vdevice.Plan, opt Options, sink Sink) (*Cubin, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.general() || len(opt.Specials) > 0 {
+	if l.general() || opt.beside() {
 		return nil, problem("cubin-general", "some extents are known to a run alone, or states are kept: "+
 			"the C++ run time of a library does that, and a cubin has none")
 	}

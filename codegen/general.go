@@ -58,9 +58,14 @@ func (s *source) generalTables() {
 	s.statePorts()
 	s.requirements()
 	specials, name := s.specialRows(), stringTree("", jsonText(s.extentsText()))
+	prompt := "nullptr"
+	if s.opt.Prompt != nil {
+		prompt = fmt.Sprintf("&specials[%d]", len(s.opt.Specials))
+	}
 	s.printf("const rt::General general = {%s, %d, ranges, input_axes, %d, output_axes, apply_extents, "+
-		"derive_extents, %d, states, advance_extents, requirements, %d, %s, %v};\n\n",
-		name.text(0), len(g.Ranges), len(s.visible()), len(s.states()), len(s.specials), specials, s.opt.Apart)
+		"derive_extents, %d, states, advance_extents, requirements, %d, %s, %v, %s};\n\n",
+		name.text(0), len(g.Ranges), len(s.visible()), len(s.states()), len(s.opt.Specials), specials, s.opt.Apart,
+		prompt)
 }
 
 // requirements writes the rows of the outputs that must be 0, and with which message a run fails otherwise.
@@ -80,7 +85,7 @@ func (s *source) specialRows() string {
 	if len(s.specials) == 0 {
 		return "nullptr"
 	}
-	s.printf("// The special programs, the smallest first.\nconst rt::Special specials[] = {\n")
+	s.printf("// The special programs, the smallest first, and that of the prompt.\nconst rt::Special specials[] = {\n")
 	for _, p := range s.specials {
 		s.printf("    {&%s::model, &%s::general},\n", p.opt.Name, p.opt.Name)
 	}
@@ -269,7 +274,7 @@ func (l *layout) dimsInfo() string {
 	if info.Generate = l.opt.Generate; l.repeats() {
 		info.States = nil // a run leaves none behind
 	}
-	for _, p := range append(slices.Clone(l.specials), l) {
+	for _, p := range append(slices.Clone(l.replacing()), l) {
 		info.Programs = append(info.Programs, p.extentsText())
 	}
 	data, err := json.Marshal(info)

@@ -16,14 +16,18 @@ type kernel struct {
 
 // useKernels finds out which kernels the program of the given layouts has, and their rings of weights. A kernel of
 // rPrograms must hold all that any launch of the plan needs. So among a general program and its special ones, those with
-// rPrograms have kernels of their own, which come first.
+// rPrograms have kernels of their own, which come first. So has the program of a prompt: its launches come once in an
+// answer, and what they need shall cost the steps nothing.
 func (l *layout) useKernels(program []*layout) {
 	groups := [][]*layout{program}
-	if len(program[0].opt.Specials) > 0 {
-		groups = [][]*layout{nil, nil}
+	if program[0].opt.beside() {
+		groups = [][]*layout{nil, nil, nil}
 		for _, p := range program {
 			g := 1
-			if p.plan.Persistent() {
+			switch {
+			case p.prompt:
+				g = 2
+			case p.plan.Persistent():
 				g = 0
 			}
 			groups[g] = append(groups[g], p)

@@ -24,8 +24,9 @@ type layout struct {
 	part    bool      // shares such a program, and has no C interface of its own
 	owner   *layout   // of variants and special programs: the layout whose weights file is theirs, too
 
-	specials []*layout // of a general program: its special programs, the smallest first
-	shared   *layout   // of a general program with special ones: that of the program that all of them share
+	specials []*layout // of a general program: its special programs, the smallest first, and that of the prompt
+	prompt   bool      // is the program of the prompt
+	shared   *layout   // of a general program with others beside it: that of the program that all of them share
 	packed   []byte    // of a special program: its tables, packed
 	packedAt int64     // where they stand among the tables of the file
 
@@ -86,7 +87,7 @@ func newLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) 
 	if err != nil {
 		return nil, err
 	}
-	if len(opt.Specials) > 0 {
+	if opt.beside() {
 		return l, l.addSpecials()
 	}
 	return l, l.finish([]*layout{l})

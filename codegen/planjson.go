@@ -85,12 +85,14 @@ type planHead struct {
 	Generate *Generation `json:"generate,omitempty"`
 	// Specials are the special programs of a general one, the smallest first.
 	Specials []SpecialPlan `json:"specials,omitempty"`
-	Quant    string        `json:"weights,omitempty"`
-	Budget   *ErrorBudget  `json:"error_budget,omitempty"`
-	Weights  int64         `json:"weights_bytes"`
-	Arena    int64         `json:"arena_bytes"`
-	ROps     int           `json:"roperators"`
-	RTasks   int           `json:"rtasks"`
+	// Prompt is the program that takes the prompt of a library that generates.
+	Prompt  *SpecialPlan `json:"prompt,omitempty"`
+	Quant   string       `json:"weights,omitempty"`
+	Budget  *ErrorBudget `json:"error_budget,omitempty"`
+	Weights int64        `json:"weights_bytes"`
+	Arena   int64        `json:"arena_bytes"`
+	ROps    int          `json:"roperators"`
+	RTasks  int          `json:"rtasks"`
 	// Predicted is what an inference takes by the costs that the plan was made with; 0 if there were none.
 	Predicted float64  `json:"predicted_us,omitempty"`
 	Tried     []Try    `json:"tried,omitempty"`
@@ -133,7 +135,7 @@ func (l *layout) writePlan(w io.Writer) error {
 		Schema: PlanSchema, Name: l.opt.Name, Model: l.opt.Model, Version: l.opt.Version, Device: l.plan.Spec.Name,
 		Arch: l.plan.Spec.Arch, Prec: l.opt.Precision.Program.String(), PrecisionOf: ruleTexts(l.opt.Precision),
 		Dims: l.rangeTexts(), States: l.plan.Graph.StateTexts(), Generate: l.opt.Generate,
-		Specials: l.describeSpecials(), Quant: l.opt.Weights,
+		Specials: l.describeSpecials(), Prompt: l.describePrompt(), Quant: l.opt.Weights,
 		Budget: l.opt.ErrorBudget, Weights: l.weightBytes, Arena: l.plan.ArenaLen, ROps: len(l.ops), RTasks: l.steps(),
 		Predicted: l.predictedUS(), Tried: l.opt.Tried, Kernels: l.describeKernels(),
 	})

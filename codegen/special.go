@@ -3,6 +3,7 @@ package codegen
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schema"
@@ -14,16 +15,23 @@ import (
 // a special program is a further set of tables, arguments and rows over the same rKernel instances and, where packings
 // agree, the same constants. A run takes the first one, from the smallest on, whose ranges have the extents of the run,
 // or else the general one.
+//
+// The program of a prompt (Options.Prompt) is kept in the same way, but it comes before the others and does not replace
+// them.
 func (l *layout) addSpecials() error {
 	program := []*layout{l}
-	for i, plan := range l.opt.Specials {
+	plans := slices.Clone(l.opt.Specials)
+	if l.opt.Prompt != nil {
+		plans = append(plans, l.opt.Prompt)
+	}
+	for i, plan := range plans {
 		opt := l.opt
-		opt.Name, opt.Specials = fmt.Sprintf("%s_special_%d", l.opt.Name, i), nil
+		opt.Name, opt.Specials, opt.Prompt = fmt.Sprintf("%s_special_%d", l.opt.Name, i), nil, nil
 		p, err := beginLayout(plan, opt, l.sources)
 		if err != nil {
 			return err
 		}
-		p.part, p.owner = true, l
+		p.part, p.owner, p.prompt = true, l, plan == l.opt.Prompt
 		l.specials = append(l.specials, p)
 		program = append(program, p)
 	}
@@ -130,11 +138,39 @@ type SpecialPlan struct {
 
 func (l *layout) describeSpecials() []SpecialPlan {
 	var out []SpecialPlan
-	for _, p := range l.specials {
-		out = append(out, SpecialPlan{p.extentsText(), p.planFile(), p.plan.Stats().Launches, p.predictedUS(),
-			p.plan.ArenaLen, p.tableBytes, int64(len(p.packed))})
+	for _, p := range l.replacing() {
+		out = append(out, p.describeSpecial())
 	}
 	return out
+}
+
+func (l *layout) describeSpecial() SpecialPlan {
+	return SpecialPlan{l.extentsText(), l.planFile(), l.plan.Stats().Launches, l.predictedUS(), l.plan.ArenaLen,
+		l.tableBytes, int64(len(l.packed))}
+}
+
+// beside reports whether the library has other programs beside its general one.
+func (o *Options) beside() bool { return len(o.Specials) > 0 || o.Prompt != nil }
+
+// replacing are the special programs, which run instead of the general one.
+func (l *layout) replacing() []*layout { return l.specials[:len(l.opt.Specials)] }
+
+// promptLayout is that of the program of the prompt; nil without one.
+func (l *layout) promptLayout() *layout {
+	if l.opt.Prompt == nil {
+		return nil
+	}
+	return l.specials[len(l.specials)-1]
+}
+
+// describePrompt is what NAME.plan.json says of the program of the prompt.
+func (l *layout) describePrompt() *SpecialPlan {
+	p := l.promptLayout()
+	if p == nil {
+		return nil
+	}
+	d := p.describeSpecial()
+	return &d
 }
 
 // SpecialPlans is the folder of the special programs' plans in a library directory.

@@ -29,6 +29,15 @@ func (x *attentionMask) term() *ir.Value {
 	return x.summand
 }
 
+// idle reports whether the mask hides nothing, as in a step of one token, which sees all before it.
+func (x *attentionMask) idle() bool {
+	if x.condition != nil {
+		all, ok := uniformBool(x.condition)
+		return ok && all == x.whenKept
+	}
+	return isExactly(x.summand, 0)
+}
+
 // peelMasks returns the scores without masks, and notes the masks in m.
 func (s *sweep) peelMasks(scores *ir.Value, m *attentionMatch) *ir.Value {
 	for {
@@ -46,7 +55,7 @@ func (s *sweep) peelMask(scores *ir.Value, m *attentionMatch) *ir.Value {
 	if x == nil {
 		return nil
 	}
-	if mask.term() != nil {
+	if mask.term() != nil && !mask.idle() {
 		m.masks = append(m.masks, mask)
 	}
 	m.absorbed = append(m.absorbed, scores.Def)

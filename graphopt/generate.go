@@ -21,6 +21,8 @@ type Generation struct {
 	Ends []int64
 	// Beams is how many answers a search of the best one keeps (generate_beams.go); 0 for a greedy search.
 	Beams int64
+	// Prompt asks for the program that takes the prompt, which runs before the steps (generate_prompt.go).
+	Prompt bool
 }
 
 // Names of the inputs and outputs of a program that generates, and of the values that it keeps from step to step.
@@ -47,6 +49,9 @@ func (g *Generation) kept() []string {
 
 // KeptValues are the states of a program that generates, beside the caches: names of inputs and outputs.
 func (g *Generation) KeptValues() (pairs [][2]string) {
+	if g.Prompt {
+		return nil
+	}
 	for _, name := range g.kept() {
 		pairs = append(pairs, [2]string{name, name + ".next"})
 	}
@@ -76,6 +81,12 @@ func Generate(g *ir.Graph, spec Generation, opts Options) error {
 		return err
 	}
 	decoder := g.Nodes
+	if spec.Prompt {
+		s.passPrompt()
+		g.Nodes = append(s.nodes, decoder...)
+		removeDead(g)
+		return ir.InferShapes(g).Err()
+	}
 	s.head()
 	if spec.Beams > 0 {
 		decoder = s.readByRow(decoder)
@@ -88,6 +99,10 @@ func Generate(g *ir.Graph, spec Generation, opts Options) error {
 		s.tail()
 	}
 	g.Nodes = append(g.Nodes, s.nodes...)
+	removeDead(g)
+	if err := ir.InferShapes(g).Err(); err != nil || !s.clearMasks() {
+		return err
+	}
 	removeDead(g)
 	return ir.InferShapes(g).Err()
 }
@@ -185,7 +200,7 @@ func (s *stepMaker) find() error {
 	case s.ids == nil || s.logits == nil || s.past == nil:
 		return refusedGeneration("the model has no input input_ids, no output logits, or no cache whose length is %s",
 			s.spec.Past)
-	case !s.ids.DType.IsInt() || len(s.ids.Shape) != 2 || !s.ids.Shape[1].Equal(ir.D(1)):
+	case !s.ids.DType.IsInt() || len(s.ids.Shape) != 2 || !s.spec.Prompt && !s.ids.Shape[1].Equal(ir.D(1)):
 		return refusedGeneration("input %s is %v%v, want one token of each row", s.ids.Name, s.ids.DType, s.ids.Shape)
 	case !s.logits.DType.IsFloat() || len(s.logits.Shape) != 3:
 		return refusedGeneration("output %s is %v%v, want [rows,1,tokens]", s.logits.Name, s.logits.DType,
@@ -259,9 +274,7 @@ func (s *stepMaker) replace(input, v *ir.Value) {
 
 // head adds what computes the inputs of the decoder.
 func (s *stepMaker) head() {
-	s.prompt = s.input(PromptInput, ir.Int64, s.prompts, s.spec.Tokens)
-	s.lengths = s.input(LengthsInput, ir.Int64, s.prompts)
-	limit := s.input(LimitInput, ir.Int64, 1)
+	s.promptInputs()
 	kept := s.spec.kept()
 	s.last = s.input(kept[0], ir.Int64, s.batch, 1)
 	s.length = s.input(kept[1], ir.Int64, s.batch, 1)
@@ -274,27 +287,16 @@ func (s *stepMaker) head() {
 
 	s.step = s.node("Gather", nil, s.node("Shape", nil, s.past), s.ints(int64(s.pastAxis)))
 	s.after = s.node("Add", nil, s.step, s.ints(1))
-	s.limit = s.node("Min", nil, limit, s.ints(s.spec.Tokens))
+	s.limit = s.node("Min", nil, s.limit, s.ints(s.spec.Tokens))
 	s.lengths = s.node("Reshape", nil, s.lengths, s.ints(s.prompts, 1))
 	s.inPrompt = s.node("Less", nil, s.step, s.lengths)
 	ids := s.node("Where", nil, s.inPrompt, s.promptAt(s.step), s.last)
-	if s.ids.DType != ir.Int64 {
-		ids = s.cast(ids, s.ids.DType)
-	}
-	s.replace(s.ids, ids)
+	s.replaceAs(s.ids, ids, ir.Int64)
 	if v := s.positions; v != nil {
 		dims, _ := v.Shape.Consts()
-		at := s.node("Expand", nil, s.step, s.ints(dims...))
-		if v.DType != ir.Int64 {
-			at = s.cast(at, v.DType)
-		}
-		s.replace(v, at)
+		s.replaceAs(v, s.node("Expand", nil, s.step, s.ints(dims...)), ir.Int64)
 	}
-	if v := s.mask; v != nil {
-		shape := s.node("Concat", ir.Attrs{"axis": ir.IntAttr(0)}, s.ints(s.batch), s.after)
-		one := ir.TensorAttr(ir.FromSlice(ir.Int64, []int64{1}, 1))
-		s.replace(v, s.cast(s.node("ConstantOfShape", ir.Attrs{"value": one}, shape), v.DType))
-	}
+	s.replaceMask(s.node("Concat", ir.Attrs{"axis": ir.IntAttr(0)}, s.ints(s.batch), s.after))
 }
 
 // promptAt is the token of each row's prompt at a place.
@@ -369,14 +371,7 @@ func (s *stepMaker) list(before, next, pad *ir.Value) *ir.Value {
 
 // finish makes the outputs: those of the caller, the caches, and the kept values, which the next step takes.
 func (s *stepMaker) finish(tokens, length *ir.Value, kept ...*ir.Value) {
-	var caches []*ir.Value
-	for _, p := range s.spec.States {
-		for _, v := range s.g.Outputs {
-			if v.Name == p[1] {
-				caches = append(caches, v)
-			}
-		}
-	}
+	caches := s.caches()
 	named := func(name string, v *ir.Value) *ir.Value {
 		out := s.node("Identity", nil, v)
 		out.Name = name

@@ -44,6 +44,9 @@ func (s *stepMaker) readByRow(decoder []*ir.Node) (out []*ir.Node) {
 			s.nodes = nil
 			by := s.byRow(v, window, axis)
 			for _, m := range decoder[i+1:] {
+				if m.Is("Shape") {
+					continue // the same, and known
+				}
 				for k, x := range m.Inputs {
 					if x != nil && behindIdentity(x) == v && !m.Is("Identity") {
 						m.Inputs[k] = by

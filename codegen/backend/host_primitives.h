@@ -63,9 +63,10 @@ static_assert(requires(Stream s, Fence f, Graph g, void (*put)(), int count, Rep
   Graph(s, put);
   g.launch(s);
   { kHasGraphs } -> std::convertible_to<bool>;
-  // The same, launched as one that carries them out again and again: between two times, and behind the last one, it
-  // does what a Turn says (device/types.cuh). Only where kHasLoops. Throws where the device cannot do so.
-  Loop(s, put, Turn{});
+  // The same, launched as one that carries them out once, and then those of another function again and again: between
+  // two times, and behind the last one, it does what a Turn says (device/types.cuh). Only where kHasLoops. Throws where
+  // the device cannot do so.
+  Loop(s, put, put, Turn{});
   { kHasLoops } -> std::convertible_to<bool>;
   // What a function puts on the second stream becomes a part of what is put on the first: launches that are carried out
   // only if, when the first stream comes there, the bool at c is not what the last argument but one says. A stream that

@@ -43,6 +43,8 @@ type LibraryInspection struct {
 	Operators []OpPrecision       `json:"operators"`
 	// Specials are the special programs of a library whose dims have ranges, the smallest first.
 	Specials []codegen.SpecialPlan `json:"specials,omitempty"`
+	// Prompt is the program that takes the prompt of a library that generates.
+	Prompt *codegen.SpecialPlan `json:"prompt,omitempty"`
 	// Predicted is what a plan in text form takes by the cost model, in microseconds.
 	Predicted float64 `json:"predicted_us,omitempty"`
 }
@@ -141,6 +143,16 @@ func InspectPlan(job *driver.Job, o driver.CompileOptions) (r *LibraryInspection
 	return r, nil
 }
 
+// specialText writes a line about a program beside the general one.
+func specialText(w io.Writer, what string, x codegen.SpecialPlan) {
+	fmt.Fprintf(w, "%s\t%s: %s, %s of activations, %s of tables (%s packed)", what, x.Dims,
+		progress.Count(x.Launches, "launch"), progress.Bytes(x.Arena), progress.Bytes(x.Tables), progress.Bytes(x.Packed))
+	if x.Predicted > 0 {
+		fmt.Fprintf(w, ", %.1f µs predicted", x.Predicted)
+	}
+	fmt.Fprintln(w)
+}
+
 // describePlan reads the JSON form of a plan.
 func describePlan(data []byte) (*LibraryInspection, error) {
 	var head struct {
@@ -149,6 +161,7 @@ func describePlan(data []byte) (*LibraryInspection, error) {
 		States   []string              `json:"states"`
 		Generate *codegen.Generation   `json:"generate"`
 		Specials []codegen.SpecialPlan `json:"specials"`
+		Prompt   *codegen.SpecialPlan  `json:"prompt"`
 		Weights  int64                 `json:"weights_bytes"`
 		Arena    int64                 `json:"arena_bytes"`
 		Tried    []codegen.Try         `json:"tried"`
@@ -169,7 +182,7 @@ func describePlan(data []byte) (*LibraryInspection, error) {
 		Weights: head.Weights, Arena: head.Arena, Segments: []SegmentSummary{}, Tried: head.Tried,
 		Kernels:   head.Kernels,
 		Precision: p.Precision, PrecisionOf: p.PrecisionOf, Dims: head.Dims, States: head.States,
-		Generate: head.Generate, Specials: head.Specials,
+		Generate: head.Generate, Specials: head.Specials, Prompt: head.Prompt,
 		Operators: []OpPrecision{},
 	}
 	for _, o := range p.Ops {
@@ -250,13 +263,10 @@ func (r *LibraryInspection) Text(w io.Writer) {
 		fmt.Fprintf(t, "segment %d\t%s\n", i, s)
 	}
 	for _, x := range r.Specials {
-		fmt.Fprintf(t, "special program\t%s: %s, %s of activations, %s of tables (%s packed)", x.Dims,
-			progress.Count(x.Launches, "launch"), progress.Bytes(x.Arena), progress.Bytes(x.Tables),
-			progress.Bytes(x.Packed))
-		if x.Predicted > 0 {
-			fmt.Fprintf(t, ", %.1f µs predicted", x.Predicted)
-		}
-		fmt.Fprintln(t)
+		specialText(t, "special program", x)
+	}
+	if r.Prompt != nil {
+		specialText(t, "prompt program", *r.Prompt)
 	}
 	for _, k := range r.Kernels {
 		fmt.Fprintf(t, "kernel\t%s: registers for %s of %d threads a multiprocessor, about %d each; %s\n", k.Name,

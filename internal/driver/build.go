@@ -154,7 +154,7 @@ func (c *Compilation) PlanJSON() ([]byte, error) {
 // emitTo writes sources, header and weights.
 func (c *Compilation) emitTo(files codegen.Sink) error {
 	opt := c.emission()
-	opt.Tried, opt.Specials, opt.Apart = c.tried, c.specials, c.apart
+	opt.Tried, opt.Specials, opt.Prompt, opt.Apart = c.tried, c.specials, c.prompt, c.apart
 	return diag.InFile(codegen.Emit(c.plan, opt, files), c.opt.Path)
 }
 

@@ -65,7 +65,8 @@ type Compilation struct {
 	// specials are the special programs of a general one, the smallest first, and ranges the dims that have them.
 	specials []*vdevice.Plan
 	ranges   []axes.Range
-	apart    bool // specials are programs for one combination of extents each, and plan that for the largest
+	prompt   *vdevice.Plan // of a library that generates: the program of the prompt (prompt.go)
+	apart    bool          // specials are programs for one combination of extents each, and plan that for the largest
 	// known are the rKernel instances that other programs of the library have, by their keys.
 	known map[string]bool
 	// packing is the price of weights in a packing that these do not have.
@@ -106,6 +107,7 @@ func Plan(job *Job, opt CompileOptions) (*Compilation, error) {
 		err = c.schedule(job)
 	}
 	if err == nil {
+		c.planPrompt(job)
 		return c, c.planSpecials(job)
 	}
 	if points := opt.apart(err); points != nil {

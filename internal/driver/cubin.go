@@ -22,7 +22,7 @@ var cubinBuilders = map[string]func(c *Compilation, dir string, r *Compiled) err
 func (c *Compilation) writeCubin(job *Job, dir string, r *Compiled) error {
 	done := job.Stage("emit")
 	opt := c.emission()
-	opt.Tried, opt.Specials, opt.Apart = c.tried, c.specials, c.apart
+	opt.Tried, opt.Specials, opt.Prompt, opt.Apart = c.tried, c.specials, c.prompt, c.apart
 	program, err := codegen.EmitCubin(c.plan, opt, codegen.Dir(dir))
 	if err != nil {
 		return diag.InFile(err, c.opt.Path)

@@ -108,6 +108,7 @@ func (c *Compilation) planGeneration() error {
 		if err := set(v.Shape[1], "1"); err != nil {
 			return err
 		}
+		c.opt.promptTokens, _ = v.Shape[1].Symbol()
 	}
 	c.opt.Dims = dims
 	return nil

@@ -53,6 +53,8 @@ type CompileOptions struct {
 	MaxTokens int64
 	// generation is what Generate asks for, for the model at hand; nil without it.
 	generation *graphopt.Generation
+	// promptTokens is the symbol of how many tokens the decoder takes at once; "" if it takes one.
+	promptTokens string
 
 	Tries  int  // how many plans are built and timed at most; below 2 the cost model decides
 	Verify bool // compare the result with the evaluator before reporting success

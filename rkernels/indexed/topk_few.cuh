@@ -1,7 +1,8 @@
 // The K best elements of lines, for small K and elements of at most 32 bits. WARPS warps have a line together, and each
-// of their lanes keeps the best of its elements in registers. Then the best of all lanes of a warp is taken K times, and
-// its lane goes on with its next one; of what several warps have found, the first one does so again. What is compared
-// is a number of 64 bits for each element: its rank, and below that its place, of which the lowest one counts most.
+// of their lanes keeps the best of its elements in registers. Then the best of all lanes of a warp is taken K times,
+// and its lane goes on with its next one; of what several warps have found, the first one does so again. What is
+// compared is a number of 64 bits for each element: its rank, and below that its place, of which the lowest one counts
+// most.
 #pragma once
 
 #include "common/rank.cuh"

@@ -23,20 +23,21 @@ __global__ void turn_to_next_run(cudaGraphConditionalHandle more, T t) {
   cudaGraphSetConditional(more, again);
 }
 
-// A CUDA graph of one WHILE node, whose body are the launches and the turn. What it carries out once it carries out at
-// least once.
+// A CUDA graph of launches that come first, if there are any, and one WHILE node, whose body are other launches and the
+// turn. The body is carried out at least once.
 class Loop {
  public:
-  template <class Enqueue>
-  Loop(Stream s, Enqueue enqueue, const Turn& turn) {
+  template <class Begin, class Enqueue>
+  Loop(Stream s, Begin begin, Enqueue enqueue, const Turn& turn) {
     cudaGraph_t graph = nullptr;
     check(cudaGraphCreate(&graph, 0), "cudaGraphCreate");
     try {
+      const cudaGraphNode_t first = first_of(s, graph, begin);
       cudaGraphConditionalHandle more;
       check(cudaGraphConditionalHandleCreate(&more, graph, 1, cudaGraphCondAssignDefault),
             "cudaGraphConditionalHandleCreate");
       cudaGraphNode_t node;
-      record_body(s, add_conditional(graph, nullptr, 0, more, cudaGraphCondTypeWhile, &node), [&] {
+      record_body(s, add_conditional(graph, &first, first ? 1 : 0, more, cudaGraphCondTypeWhile, &node), [&] {
         enqueue();
         turn_to_next_run<<<1, 128, 0, s>>>(more, turn);
         check(cudaGetLastError(), "launch");
@@ -55,13 +56,34 @@ class Loop {
   void launch(Stream s) { check(cudaGraphLaunch(graph_, s), "launch"); }
 
  private:
+  // The node of a graph that has the launches that come first; null if there are none.
+  template <class Begin>
+  static cudaGraphNode_t first_of(Stream s, cudaGraph_t graph, Begin begin) {
+    cudaGraph_t launches = nullptr;
+    cudaGraphNode_t node = nullptr;
+    check(cudaGraphCreate(&launches, 0), "cudaGraphCreate");
+    try {
+      record_body(s, launches, begin);
+      size_t count = 0;
+      check(cudaGraphGetNodes(launches, nullptr, &count), "cudaGraphGetNodes");
+      if (count > 0) {
+        check(cudaGraphAddChildGraphNode(&node, graph, nullptr, 0, launches), "cudaGraphAddChildGraphNode");
+      }
+    } catch (...) {
+      cudaGraphDestroy(launches);
+      throw;
+    }
+    cudaGraphDestroy(launches);
+    return node;
+  }
+
   cudaGraphExec_t graph_ = nullptr;
 };
 #else
 constexpr bool kHasLoops = false;
 struct Loop {
-  template <class Enqueue>
-  Loop(Stream, Enqueue, const Turn&) {}
+  template <class Begin, class Enqueue>
+  Loop(Stream, Begin, Enqueue, const Turn&) {}
   void launch(Stream) {}
 };
 #endif

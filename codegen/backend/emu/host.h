@@ -57,8 +57,8 @@ struct Graph {
 };
 constexpr bool kHasGraphs = false;
 struct Loop {
-  template <class Enqueue>
-  Loop(Stream, Enqueue, const Turn&) {}
+  template <class Begin, class Enqueue>
+  Loop(Stream, Begin, Enqueue, const Turn&) {}
   void launch(Stream) {}
 };
 constexpr bool kHasLoops = false;

@@ -236,14 +236,13 @@ class Context {
   }
 
   // Device memory for inputs and outputs of callers whose tensors are in host memory.
-  void make_staging() {
+  // Outputs that have a place already stand there.
+  void make_staging(std::vector<void*> outputs = {}) {
     if (!staging_.empty()) return;
-    auto add = [this](const PortRow& p) {
-      staging_.emplace_back(static_cast<size_t>(p.bytes));
-      return staging_.back().get();
-    };
+    auto add = [this](const PortRow& p) { return staging_.emplace_back(static_cast<size_t>(p.bytes)).get(); };
     for (int i = 0; i < model_.input_count; ++i) staged_in_.push_back(add(model_.inputs[i]));
-    for (int i = 0; i < model_.output_count; ++i) staged_out_.push_back(add(model_.outputs[i]));
+    outputs.resize(static_cast<size_t>(model_.output_count));
+    for (size_t i = 0; i < outputs.size(); ++i) staged_out_.push_back(outputs[i] ? outputs[i] : add(model_.outputs[i]));
   }
 
   void run_once(const void* const* in, void* const* out, bool on_host) {

@@ -13,6 +13,7 @@
 // also by run_async.
 #pragma once
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -28,13 +29,14 @@ class GeneralProgram : public Context<Program> {
   using Base = Context<Program>;
 
  public:
-  GeneralProgram(const Model& m, const General& g, const Options& o) : GeneralProgram(m, g, o, {{}, {}, room(g)}) {}
+  GeneralProgram(const Model& m, const General& g, const Options& o) : GeneralProgram(m, g, o, {{}, {}, room(g)}, {}) {}
 
-  // A special program of `whole`, with its weights and its arena.
+  // A special program of `whole`, or that of the prompt, with its weights, its arena and its states.
   GeneralProgram(const Model& m, const General& g, const Options& o, const GeneralProgram& whole)
-      : GeneralProgram(m, g, o, {whole.weights_of(m), whole.arena_, 0}) {}
+      : GeneralProgram(m, g, o, {whole.weights_of(m), whole.arena_, 0}, whole.places_of(m, g)) {}
 
-  GeneralProgram(const Model& m, const General& g, const Options& o, const typename Base::Lent& lent)
+  GeneralProgram(const Model& m, const General& g, const Options& o, const typename Base::Lent& lent,
+                 const std::vector<void*>& states)
       : Base(m, named(o, g), lent), general_(g) {
     dev::DeviceScope scope(this->device_);
     for (int i = 0; i < g.range_count; ++i) extents_.push_back(g.ranges[i].hi);
@@ -49,14 +51,14 @@ class GeneralProgram : public Context<Program> {
     on_device_ = DeviceBuffer(bytes);
     dev::upload(on_device_.get(), args_.data(), bytes);
     this->args_at_ = on_device_.get();
-    this->make_staging();
+    this->make_staging(states);
     // Indices beyond the extents of the first runs are zeros; later they are those of runs before.
     for (int i = 0; i < m.input_count; ++i) {
       dev::clear(this->staged_in_[static_cast<size_t>(i)], static_cast<size_t>(m.inputs[i].bytes));
     }
     if (g.state_count > 0) this->kept_.resize(static_cast<size_t>(m.output_count));
     for (int i = 0; i < g.state_count; ++i) {
-      clear(g.states[i]);
+      if (states.empty()) clear(g.states[i]);
       this->kept_[static_cast<size_t>(g.states[i].output)] = true;
       if (g.states[i].repeats) this->repeats_ = g.states[i].output;
     }
@@ -69,6 +71,13 @@ class GeneralProgram : public Context<Program> {
     extents_ = extents;
     changed_ = true;
     general_.apply(places_.data(), extents_.data());
+  }
+
+  // Copies from memory of the host or the device, which nothing writes any more.
+  void read(void* to, const void* from, size_t bytes) {
+    dev::DeviceScope scope(this->device_);
+    dev::copy_rows_async(to, bytes, from, bytes, bytes, 1, this->stream_->get());
+    dev::wait_for(this->stream_->get());
   }
 
   // The inference follows those of `before`, another program of the context, if there is one.
@@ -88,6 +97,9 @@ class GeneralProgram : public Context<Program> {
     this->waited_for_ = false;
     this->explained([&] { put(stream, in, out, true, before); });
   }
+
+  // The runs of a program that repeats begin behind one of this program, if there is one.
+  void begin_behind(GeneralProgram* prompt) { prompt_ = prompt; }
 
   const General& general() const { return general_; }
 
@@ -160,10 +172,11 @@ class GeneralProgram : public Context<Program> {
   int device() const { return this->device_; }
 
  private:
-  // What the arena must have room for: any of the special programs.
+  // What the arena must have room for: any of the special programs, and that of the prompt.
   static size_t room(const General& g) {
     size_t bytes = 0;
     for (int i = 0; i < g.special_count; ++i) bytes = std::max(bytes, Base::arena_bytes(*g.specials[i].model));
+    if (g.prompt) bytes = std::max(bytes, Base::arena_bytes(*g.prompt->model));
     return bytes;
   }
 
@@ -286,6 +299,8 @@ class GeneralProgram : public Context<Program> {
   bool launch_loop(dev::Stream s);
   void grow();
   void find_patches(dev::Stream s);
+  void follow(dev::Stream s, const std::vector<const void*>& in);
+  std::vector<void*> places_of(const Model& m, const General& g) const;
 
   // Waits for the inference, takes the extents that it has found, and throws if something is wrong. After an inference
   // that failed they may be anything.
@@ -367,6 +382,7 @@ class GeneralProgram : public Context<Program> {
   bool changed_ = false;  // args_ differs from what the device has
   Duplicate duplicates_[kDuplicates];
   unsigned next_duplicate_ = 0;
+  GeneralProgram* prompt_ = nullptr;  // comes before the first run of a program that repeats
   std::vector<int64_t> patched_;      // the extents that the patches of a program that repeats are for
   std::vector<const void*> used_in_;  // where the inference finds its tensors
   std::vector<void*> used_out_;

@@ -70,6 +70,9 @@ struct General {
   int special_count;
   const Special* specials;  // the smallest first
   bool apart;               // each program takes one combination of extents alone
+  // Of a program that repeats: one that comes before its first run and leaves states to it (repeat.h). It has the same
+  // inputs and one more, whose length is how far the states that grow are then, and those states as outputs.
+  const Special* prompt;
 };
 
 // A program for a part of the ranges of a general one, with the same ranges in the same order.

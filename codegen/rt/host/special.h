@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstring>
 #include <forward_list>
 #include <memory>
 #include <mutex>
@@ -85,46 +86,9 @@ class GeneralContext {
     general_.derive(extents_.data());
   }
 
-  // Copies the states to memory of the host. With a null pointer it only sets *bytes to what that takes.
-  void save_states(void* to, size_t* bytes) {
-    std::lock_guard<std::mutex> hold(mutex_);
-    whole_.set_extents(extents_);
-    applied_ = extents_;
-    const size_t size = header_bytes() + whole_.state_bytes();
-    if (to && *bytes < size) throw Error{kBadArgument, "the states take " + std::to_string(size) + " bytes"};
-    *bytes = size;
-    if (!to) return;
-    char* at = static_cast<char*>(to);
-    std::memcpy(std::copy_n(kStateMagic, 8, at), extents_.data(), header_bytes() - 8);
-    whole_.move_states(at + header_bytes(), false);
-  }
-
-  // Goes on with states that a context of this library, or of one with the same states, has saved.
-  void load_states(const void* from, size_t bytes) {
-    std::lock_guard<std::mutex> hold(mutex_);
-    const char* at = static_cast<const char*>(from);
-    if (!from || bytes < header_bytes() || std::memcmp(at, kStateMagic, 8) != 0) {
-      throw Error{kBadArgument, "these are no saved states of this library"};
-    }
-    std::vector<int64_t> extents(extents_.size());
-    std::memcpy(extents.data(), at + 8, header_bytes() - 8);
-    for (size_t r = 0; r < extents.size(); ++r) {
-      const Range& range = general_.ranges[r];
-      const int64_t most = range.state ? capacity() : range.hi;
-      if (!range.derived && !range.found && (extents[r] < range.lo || extents[r] > most)) {
-        throw Error{kBadArgument, "in the saved states " + std::string(range.name) + " is " +
-                                      std::to_string(extents[r]) + ", want " + text(range)};
-      }
-    }
-    general_.derive(extents.data());
-    whole_.set_extents(extents);
-    applied_ = extents_ = first_ = extents;
-    if (bytes != header_bytes() + whole_.state_bytes()) {
-      throw Error{kBadArgument, "the saved states have another number of bytes"};
-    }
-    whole_.move_states(const_cast<char*>(at) + header_bytes(), true);
-    begun_ = true;
-  }
+  // save.h
+  void save_states(void* to, size_t* bytes);
+  void load_states(const void* from, size_t bytes);
 
   // Keeps at most so many special programs on the device.
   void limit_specials(int most) {
@@ -153,6 +117,7 @@ class GeneralContext {
     whole_.check_process();
     std::lock_guard<std::mutex> hold(mutex_);
     prepare();
+    if (general_.prompt) begin_with(0);
     current_->run_async(stream, in, out, before());
     latest_ = current_;
     learn();
@@ -164,6 +129,7 @@ class GeneralContext {
     whole_.check_process();
     std::lock_guard<std::mutex> hold(mutex_);
     prepare();
+    if (general_.prompt) begin(in, on_host);
     current_->run(in, out, on_host, before());
     latest_ = current_;
     learn();
@@ -207,6 +173,11 @@ class GeneralContext {
     }
     turn();
   }
+
+  // prompt.h
+  void begin(const void* const* in, bool on_host);
+  void begin_with(int64_t tokens);
+  One* prompt_program();
 
   // Checks that there is room in the states, and that they have the extents with which they began.
   void check_states(const std::vector<int64_t>& extents) const {
@@ -386,6 +357,7 @@ class GeneralContext {
   std::vector<int64_t> extents_, applied_, first_;
   bool begun_ = false;  // states are not those of reset_states
   One whole_;
+  std::unique_ptr<One> prompt_;  // of a library that generates
   std::vector<Kept> kept_;
   One *current_, *latest_ = nullptr;
   int most_ = kMostSpecials;
@@ -396,3 +368,6 @@ class GeneralContext {
 };
 
 }  // namespace rt
+
+#include "rt/host/prompt.h"
+#include "rt/host/save.h"

@@ -28,7 +28,8 @@ func TestGenerate(t *testing.T) {
 		i.Text(&text)
 	}
 	for _, want := range []string{"greedy, at most 20 tokens with the prompt, until 7 or 21",
-		"past_key_values.1.value float32[2,2,past_sequence_length,16], which grows in place to 19 at most in each run"} {
+		"past_key_values.1.value float32[2,2,past_sequence_length,16], which grows in place to 19 at most in each run",
+		"past_sequence_length=0..2 sequence_length=1..17: "} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("inspect says nothing of %q: %s, %v", want, text.String(), err)
 		}
@@ -98,6 +99,17 @@ for row, p in zip(first, prompts):
 longest = m.generate(prompts)
 assert m.generate(prompts, 1000) == longest and all(len(row) <= 20 for row in longest)
 assert [row[:12] for row in longest] == [row[:12] for row in first]
+
+# The prompt is taken at once, but for its last token; an answer goes on as if its tokens had come one by one.
+tried = [m.generate([[a, 5], [a + 1, 9]], 12) for a in range(3, 20)]
+whole = [rows for rows in tried if all(len(row) == 12 for row in rows)]
+assert whole
+for rows in whole:
+    for known in (3, 6, 11):
+        assert m.generate([row[:known] for row in rows], 12) == rows, known
+    assert m.generate([rows[0][:9], rows[1][:4]], 12) == rows
+    for limit in (1, 2, 3, 5):
+        assert m.generate([row[:8] for row in rows], limit) == [row[:max(limit, 2)] for row in rows], limit
 for bad in ([[1]], [[], [1]], [[1] * 21, [1]]):
     try:
         m.generate(bad)
@@ -226,5 +238,45 @@ print("fine")
 	out, err := exec.Command(systemtest.NeedPython(t, "numpy, onnxruntime"), "-c", script).CombinedOutput()
 	if err != nil || string(out) != "fine\n" {
 		t.Errorf("%s: %v", out, err)
+	}
+}
+
+// A token sees itself and all before it, so attention in a step reads no mask, also where the model slices one out of a
+// table. Without --generate the same attention reads it.
+func TestStepsReadNoMask(t *testing.T) {
+	attention := func(o driver.CompileOptions, dims ...string) (names []string) {
+		o.Path, o.Target, o.Dims = decoder, driver.TargetEmu, dims
+		spec, err := o.Spec(&driver.Job{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops, err := driver.LowerGeneral(&driver.Job{}, o, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range ops.Ops {
+			if name := op.Candidates[0].Inst.Name(); strings.HasPrefix(name, "attention") {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	for _, x := range []struct {
+		masked bool
+		names  []string
+	}{
+		{false, attention(driver.CompileOptions{Generate: "greedy", MaxTokens: 16})},
+		{false, attention(driver.CompileOptions{Generate: "beam=3", MaxTokens: 16})},
+		{true, attention(driver.CompileOptions{States: []string{driver.NamedStates}}, "batch_size=1",
+			"past_sequence_length=0..14", "sequence_length=1")},
+	} {
+		for _, name := range x.names {
+			if strings.Contains(name, "Masked1") != x.masked {
+				t.Errorf("%s is masked: want %v", name, x.masked)
+			}
+		}
+		if len(x.names) < 2 {
+			t.Errorf("attention %v", x.names)
+		}
 	}
 }
