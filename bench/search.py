@@ -6,7 +6,7 @@ A time is the median of its rounds' medians. Programs are those that the cost mo
 by measured rTasks (measured), by timing plans (auto), and by a search (tuned), all in one precision. fp32 is the model's
 choice in fp32, and mixed what a search found beside it in all precisions inside an error budget. other is what the cost
 model chooses alone with another device file, such as one of a GPU that nobody has measured, and other-auto what timing
-plans chooses with that file.
+plans chooses with that file. rates is the plan that auto tries of the device's rates alone, without what was fitted.
 """
 import glob
 import json
@@ -18,7 +18,7 @@ import sys
 from collect import load, made_with, timed_programs
 
 # Which kinds of programs are compared with which.
-PAIRS = [("measured", "model"), ("auto", "model"), ("tuned", "model"), ("mixed", "fp32"), ("model", "other"),
+PAIRS = [("measured", "model"), ("auto", "model"), ("tuned", "model"), ("mixed", "fp32"), ("rates", "model"), ("model", "other"),
          ("other-auto", "other"), ("auto", "other"), ("tuned", "other")]
 
 
@@ -65,7 +65,7 @@ def main():
     with open(f"{out}/search.json", "w") as f:
         json.dump(result, f, indent=1)
         f.write("\n")
-    sides = ["model", "measured", "auto", "tuned", "mixed", "fp32", "other", "other-auto"]
+    sides = ["model", "measured", "auto", "tuned", "mixed", "fp32", "rates", "other", "other-auto"]
     print("model".ljust(24), *(s.rjust(18) for s in sides))
     for n, m in models.items():
         cells = (f"{m['measured_us'][s]:.1f} ({m['predicted_us'][s]:.1f})" if s in m["measured_us"] else "-" for s in sides)

@@ -23,14 +23,17 @@ func TestSimulatedTimeHasBounds(t *testing.T) {
 	}
 }
 
-// The same for graphs of ten thousand rOperators, for kinds of plan that others are made of.
+// The same for graphs of ten thousand rOperators, for every policy and for kinds of plan that others are made of.
 func TestLargeGraphs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
 	}
 	g, spec := vdevicetest.Random(7, 10_000), deviceOf(t, "h200")
-	for _, kind := range []string{PlanMixed, PlanCriticalPath, "nimble"} {
+	for _, kind := range []string{PlanCriticalPath, "nimble", "opara"} {
 		checkBounds(t, g, spec, Options{Plan: kind})
+	}
+	for _, p := range Policies() {
+		checkBounds(t, g, spec, Options{Plan: PlanMixed, Policy: p.Name})
 	}
 }
 
