@@ -345,7 +345,8 @@ Each row says what it was compiled for. The table has the models that its run wa
 | --- | --- | --- | --- | ---: | ---: | ---: |
 """
     for r in rows:
-        dims = " ".join(listed(d) for d in r["dims"]) or "finds " + " to ".join(str(n) for n in r["found"])
+        finds = ["finds " + " to ".join(str(n) for n in r["found"])] if r["found"] else []
+        dims = ", ".join([" ".join(listed(d) for d in r["dims"])][:len(r["dims"])] + finds)
         text += f'| {r["model"]} | {r["package"]} | {dims} | {r["target"]} | {r["inputs"]} | {r["agree"]} | {r["worst"]:.1e} |\n'
     return text
 
