@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Times whole answers of a decoder of GPT-2's size on the GPU at hand: 128 tokens behind a prompt of 16, chosen greedily
-# and with four beams, by libraries of --generate as rPrograms and in waves, and by PyTorch with a CUDA graph for each
-# token; and says what an answer launches and copies.
+# and with four beams, by libraries of --generate as rPrograms and in waves, by PyTorch with a CUDA graph for each token,
+# and by Hugging Face's generate where transformers is found; and says what an answer launches and copies.
 #
 #   scripts/gpu_generate.sh OUT
 #
 # OUT gets generate.json (bench/results/h200-generate.json) and logs. RAMMERC names the binary (default: built with go),
 # ARCH the architecture (default: that of this machine's GPU), and PRECISIONS those to compile (default: fp32 and fp16).
-# STEPS says what to do: build, time, or both (default).
+# STEPS says what to do: build, time, or both (default). SIDES names the others to ask, "pytorch.float32" and so on
+# (default: all that bench/generate_peers.py has; to compile Hugging Face's takes minutes).
 set -uo pipefail
 mkdir -p "$1/log" "$1/models"
 out=$1
