@@ -33,7 +33,11 @@ func (c *Compilation) planPrompt(job *Job) {
 	done := job.Stage("prompt")
 	plan, us, err := c.promptPlan(tokens)
 	if err != nil {
-		job.Printf("  prompts are taken token by token: %v\n", diag.Reason(err))
+		reason := diag.Reason(err)
+		if all := diag.All(err); len(all) > 0 {
+			reason = all[0] // one is enough
+		}
+		job.Printf("  prompts are taken token by token: %v\n", reason)
 		return
 	}
 	c.prompt = plan
