@@ -145,8 +145,9 @@ func FullSplits(shapes []TileShape, k, splits int64) int64 {
 }
 
 // OtherTiles are tiles of warp groups of which it is known what one takes: how many rTasks there are with so many
-// splits, and what one costs, in tf32 products of mma.sync. There are none with splits of which one would be empty.
-type OtherTiles func(splits int64) (tasks int64, flops float64)
+// splits, what one costs, in tf32 products of mma.sync, and whether it is so long that partial sums leave while others
+// multiply. There are none with splits of which one would be empty.
+type OtherTiles func(splits int64) (tasks int64, flops float64, long bool)
 
 // splitModel estimates what a contraction takes when its sums are split.
 type splitModel struct {
@@ -184,18 +185,33 @@ func (m *splitModel) time(splits int64) float64 {
 		least = min(least, time)
 	}
 	for _, other := range m.others {
-		if tasks, flops := other(splits); tasks > 0 {
-			time := flops / t.Rate(target.Tensor, ir.Float32) * perSM * float64(build.CeilDiv(tasks, m.slots))
-			if splits > 1 {
-				time += apartLatencies * t.Latency
-			}
-			least = min(least, time)
+		tasks, flops, long := other(splits)
+		if tasks == 0 {
+			continue
 		}
+		time := flops / t.Rate(target.Tensor, ir.Float32) * perSM * float64(build.CeilDiv(tasks, m.slots))
+		switch {
+		case long && 4*tasks > 3*m.slots && tasks <= m.slots: // of what they leave only reading counts
+			time -= m.moveSums(splits) / 2
+		case splits > 1:
+			time += apartLatencies * t.Latency
+		}
+		least = min(least, time)
 	}
-	if splits > 1 { // the partial sums are written and read
-		least += sumLatencies*t.Latency + 2*float64(m.elements.Sum.Size())*float64(m.results*splits)/(float64(m.slots)*t.L2Rate/perSM)
+	if splits > 1 {
+		least += sumLatencies*t.Latency + m.moveSums(splits)
 	}
 	return least
+}
+
+// moveSums is how long writing and reading partial sums takes.
+func (m *splitModel) moveSums(splits int64) float64 {
+	if splits == 1 {
+		return 0
+	}
+	t := m.target
+	bytes := 2 * float64(m.elements.Sum.Size()) * float64(m.results*splits)
+	return bytes * float64(t.VEUs) / float64(t.SMs) / (float64(m.slots) * t.L2Rate)
 }
 
 // AddSplit adds a contraction. make makes its candidates for a tail and a number of splits. With one split they

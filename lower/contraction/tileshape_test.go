@@ -51,7 +51,7 @@ func TestSplits(t *testing.T) {
 }
 
 // TestSplitsByTaps are 3x3 convolutions of 512 by 512 channels in tf32. On an H200 tiles of conv_taps were fastest whole
-// where they fill the device, and with sums in two parts where they are too few (splits of taps in
+// where they fill the device, and with sums in four parts where they are too few (splits of taps in
 // bench/results/h200-changes.json). By tiles of conv_wgmma alone both would be split.
 func TestSplitsByTaps(t *testing.T) {
 	spec, err := device.Find("h200")
@@ -60,18 +60,19 @@ func TestSplitsByTaps(t *testing.T) {
 	}
 	const channels, taps = 512, 9
 	h200 := target.Of(spec)
-	for _, c := range []struct{ images, side, want int64 }{{32, 14, 1}, {8, 14, 2}} {
+	for _, c := range []struct{ images, side, want int64 }{{32, 14, 1}, {8, 14, 4}} {
 		m, places := c.images*c.side*c.side, c.images*(c.side+1)*(c.side+1)
 		shapes := GroupShapes(&h200, precision.TF32, Float32s, m, channels, false)
 		tasks := func(s TileShape) int64 { return build.CeilDiv(m, s.BM) * build.CeilDiv(channels, s.BN) }
 		var others []OtherTiles
 		for _, s := range TapShapes(&h200, precision.TF32, Float32s, m, channels) {
-			others = append(others, func(splits int64) (int64, float64) {
+			others = append(others, func(splits int64) (int64, float64, bool) {
 				stages := build.CeilDiv(channels, s.BK)
 				if stages%splits != 0 {
-					return 0, 0
+					return 0, 0, false
 				}
-				return splits * build.CeilDiv(places, s.BM) * build.CeilDiv(channels, s.BN), s.TapFlops(stages / splits * taps)
+				tiles := build.CeilDiv(places, s.BM) * build.CeilDiv(channels, s.BN)
+				return splits * tiles, s.TapFlops(stages / splits * taps), s.BM*s.BN >= 128*128
 			})
 		}
 		splits := func(others ...OtherTiles) int64 {

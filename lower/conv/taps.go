@@ -144,17 +144,22 @@ func (t *tapTile) per(splits int64) int64 {
 	return 0
 }
 
+// Tiles of so many results and more, with so many stages in each part of a sum, leave partial sums while others multiply.
+// Smaller ones have not been seen to.
+const leastLongTile, leastLongPart = 128 * 128, 16
+
 // splitTaps is what the tiles of conv_taps take with sums that are split.
 func (c *convolution) splitTaps(b *build.Builder) []contraction.OtherTiles {
 	var out []contraction.OtherTiles
 	for _, t := range c.tapTiles(b, 1) {
-		out = append(out, func(splits int64) (int64, float64) {
+		out = append(out, func(splits int64) (tasks int64, flops float64, long bool) {
 			s, per := t.shape, t.per(splits)
 			if per == 0 {
-				return 0, 0
+				return 0, 0, false
 			}
 			tiles := build.CeilDiv(t.grid.places(), s.BM) * build.CeilDiv(c.outC, s.BN)
-			return c.images * splits * c.groups * tiles, s.TapFlops(per * c.taps())
+			long = s.BM*s.BN >= leastLongTile && per*c.taps() >= leastLongPart
+			return c.images * splits * c.groups * tiles, s.TapFlops(per * c.taps()), long
 		})
 	}
 	return out
