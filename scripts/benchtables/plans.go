@@ -19,7 +19,7 @@ var planColumns = []struct{ plan, title string }{
 }
 
 // planTable has the times of the Rammer paper's models under the plans of several papers, and how many times as long as
-// auto the others take. A dash stands for a plan that was not compiled in time.
+// auto the others take. A dash stands for a plan that was not timed.
 func planTable(p *plans) [][]string {
 	rows := [][]string{{"model"}}
 	for _, c := range planColumns {
@@ -32,8 +32,8 @@ func planTable(p *plans) [][]string {
 			text := "–"
 			if us := times[c.plan]; us > 0 {
 				text = f(us, 0)
-				if c.plan != "auto" {
-					text += " (" + f(us/times["auto"], 2) + ")"
+				if auto := times["auto"]; auto > 0 && c.plan != "auto" {
+					text += " (" + f(us/auto, 2) + ")"
 				}
 			}
 			row = append(row, text)
