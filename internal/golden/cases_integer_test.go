@@ -28,11 +28,11 @@ func byteWeights(name, dtype string, dims ...int) string {
 	return fmt.Sprintf("%%%s = const %s[%s] {%s}\n", name, dtype, strings.Join(shape, ","), strings.Join(values, ", "))
 }
 
-// wholeRange has inputs x and b take all values of their types.
+// wholeRange has inputs x, b and res take all values of their types.
 func wholeRange(cases []Case) []Case {
 	for i := range cases {
 		cases[i].Range = map[string][2]float64{}
-		for _, name := range []string{"x", "b"} {
+		for _, name := range []string{"x", "b", "res"} {
 			switch {
 			case strings.Contains(cases[i].In, "%"+name+": int8"):
 				cases[i].Range[name] = [2]float64{-128, 127}
@@ -92,6 +92,14 @@ func TestIntegerMatMul(t *testing.T) {
 	add("no rows", "%x: uint8[0,5], %b: int8[5,33]", matmul)
 	add("requantized", "%x: uint8[33,64]", byteWeights("w", "int8", 64, 48)+"%s = rammer.IntegerMatMul(%x, %w)\n"+
 		requantized("33,48", 48, 2))
+	// A residual of 8 bits, whose rows tiles of warp groups ask for before they multiply.
+	for _, n := range []int{96, 196} {
+		add(fmt.Sprintf("residual of %d columns", n), fmt.Sprintf("%%x: uint8[129,64], %%res: uint8[129,%d]", n),
+			byteWeights("w", "int8", 64, n)+"%s = rammer.IntegerMatMul(%x, %w)\n"+
+				strings.ReplaceAll(requantized(fmt.Sprintf("129,%d", n), n, 2), "%y =", "%q =")+
+				"\n%h = Cast(%q) {to = 1}\n%g = Cast(%res) {to = 1}\n%e = Add(%h, %g)\n%half = const float32[] {0.5}\n"+
+				"%k = Mul(%e, %half)\n%j = Round(%k)\n%y = Cast(%j) {to = 2}")
+	}
 	Check(t, wholeRange(cases))
 }
 

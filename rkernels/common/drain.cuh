@@ -105,19 +105,62 @@ struct PackDrain {
                 "a tile is whole batches");
 };
 
-// What an epilogue needs of the rows of a thread, for one turn of D's loop after another.
-template <class D, class Epi>
+// Nothing was asked for early.
+struct NoRows {
+  static constexpr bool kUsed = false;
+};
+
+// What an epilogue needs of all rows of a thread, of Parts parts of the columns, which is asked for before the sums are
+// there: where results are quantised again and so few words are needed that they wait in registers. A part takes its
+// rows from the front, all of them.
+template <class D, class Epi, int Parts>
+class EarlyRows {
+  using Row = typename Epi::Row;
+  static constexpr int kPart = D::kTurns * D::kBatch, kAll = Parts * kPart;
+
+ public:
+  static constexpr bool kUsed = D::kIntegers && !std::is_empty_v<Row> && sizeof(Row) == 4 && kAll <= 16;
+  // Cols is from a part to the next.
+  template <int Cols>
+  RT_DEVICE void load(const rt::Task& t, const typename Epi::Args& epi, const TilePlace& place) {
+    if constexpr (kUsed) {
+      const int last = place.end1 - 1, i1 = place.i1 + t.tid / D::kAcross;
+      const int i2 = place.i2 + t.tid % D::kAcross * Epi::kPack, last2 = place.end2 - Epi::kPack;
+      RT_UNROLL
+      for (int i = 0; i < kAll; ++i) {
+        const int at1 = i1 + i % kPart * D::kRows, at2 = i2 + i / kPart * Cols;
+        words_[i] = bit_cast<int>(Epi::load_row(t, epi, place.i0, at1 < last ? at1 : last, at2 < last2 ? at2 : last2));
+      }
+    }
+  }
+  RT_DEVICE void take(Row (&rows)[D::kBatch]) {
+    RT_UNROLL
+    for (int b = 0; b < D::kBatch; ++b) rows[b] = bit_cast<Row>(words_[b]);
+    RT_UNROLL
+    for (int b = D::kBatch; b < kAll; ++b) words_[b - D::kBatch] = words_[b];
+  }
+
+ private:
+  int words_[kUsed ? kAll : 1];
+};
+
+// What an epilogue needs of the rows of a thread, for one turn of D's loop after another: of those that were asked for
+// early, or of those that are asked for here.
+template <class D, class Epi, class Early>
 class RowOperands {
   using Row = typename Epi::Row;
 
  public:
   // The first row of the thread, and the last one of the tile. Behind that one nothing is loaded but it again.
-  RT_DEVICE RowOperands(const rt::Task& t, const typename Epi::Args& epi, int i0, int i1, int i2, int last)
-      : t_(t), epi_(epi), i0_(i0), i1_(i1), i2_(i2), last_(last) {
+  RT_DEVICE RowOperands(const rt::Task& t, const typename Epi::Args& epi, Early& early, int i0, int i1, int i2,
+                        int last)
+      : t_(t), epi_(epi), early_(early), i0_(i0), i1_(i1), i2_(i2), last_(last) {
     if constexpr (kWaiting > 0) bring();
   }
   RT_DEVICE void take(Row (&rows)[D::kBatch]) {
-    if constexpr (kWaiting > 0) {
+    if constexpr (Early::kUsed) {
+      early_.take(rows);
+    } else if constexpr (kWaiting > 0) {
       if (turn_ == 0) {
         RT_UNROLL
         for (int b = 0; b < kWaiting; ++b) near_[b] = coming_[b];
@@ -135,7 +178,7 @@ class RowOperands {
   }
 
  private:
-  static constexpr int kWaiting = D::kSpan * D::kBatch, kWords = (sizeof(Row) + 3) / 4;
+  static constexpr int kWaiting = Early::kUsed ? 0 : D::kSpan * D::kBatch, kWords = (sizeof(Row) + 3) / 4;
   // Operands wait as words: nvcc would keep each byte that passes from one turn of a loop to the next in a register of
   // its own, if it knew of bytes.
   struct Words {
@@ -158,15 +201,16 @@ class RowOperands {
 
   const rt::Task& t_;
   const typename Epi::Args& epi_;
+  Early& early_;
   int i0_, i1_, i2_, last_;
   int turn_ = 0;
   Words near_[kWaiting + 1], coming_[kWaiting + 1];
 };
 
 // drain_elements by packs. The ends of the result along i2 are ends of packs.
-template <int Threads, int Rows, int Cols, int LDC, int KG, int Most, class Epi, class Sum>
+template <int Threads, int Rows, int Cols, int LDC, int KG, int Most, class Epi, class Sum, class Early>
 RT_DEVICE void drain_packs(const rt::Task& t, const Sum* sums, const rt::Operand3& out, const typename Epi::Args& epi,
-                           const TilePlace& place) {
+                           const TilePlace& place, Early& early) {
   using D = PackDrain<Threads, Rows, Cols, Most, Epi>;
   using Out = typename Epi::Out;
   using Results = Pack<Out, Epi::kPack>;
@@ -178,13 +222,13 @@ RT_DEVICE void drain_packs(const rt::Task& t, const Sum* sums, const rt::Operand
   int left = place.end1 - i1;
   if (D::kDraining < Threads && t.tid >= D::kDraining || i2 >= place.end2) return;
   const typename Epi::Column column = Epi::load_column(t, epi, place.i0, 0, i2);
-  RowOperands<D, Epi> operands(t, epi, place.i0, i1, i2, last1);
+  RowOperands<D, Epi, Early> operands(t, epi, early, place.i0, i1, i2, last1);
   const Sum* from = sums + row * LDC + col;
   // A number, so that the compiler sees at every store that it goes to global memory and changes no argument.
   int64_t to = rt::place_of(t.template ptr<Out>(out.ref) + element(out, place.i0, i1, i2));
   const int step = static_cast<int>(out.s1);
   RK_UNROLL(1)
-  for (int r = 0; r < Rows && left > 0; r += D::kBatch * D::kRows) {
+  for (int r = 0; r < Rows && (Early::kUsed || left > 0); r += D::kBatch * D::kRows) {
     typename Epi::Row rows[D::kBatch];
     operands.take(rows);
     Results results[D::kBatch];
@@ -215,14 +259,21 @@ RT_DEVICE void drain_packs(const rt::Task& t, const Sum* sums, const rt::Operand
 }
 
 // Either of the two. Most is how many elements a thread may have in registers at once, beside what else is there.
-template <int Threads, int Rows, int Cols, int LDC, int KG, int Most, class Epi, class Sum>
+template <int Threads, int Rows, int Cols, int LDC, int KG, int Most, class Epi, class Sum, class Early>
 RT_DEVICE void drain_sums(const rt::Task& t, const Sum* sums, const rt::Operand3& out, const typename Epi::Args& epi,
-                          const TilePlace& place) {
+                          const TilePlace& place, Early& early) {
   if constexpr (Epi::kPack > 1) {
-    drain_packs<Threads, Rows, Cols, LDC, KG, Most, Epi>(t, sums, out, epi, place);
+    drain_packs<Threads, Rows, Cols, LDC, KG, Most, Epi>(t, sums, out, epi, place, early);
   } else {
     drain_elements<Threads, Rows, Cols, LDC, KG, Epi>(t, sums, out, epi, place);
   }
+}
+
+template <int Threads, int Rows, int Cols, int LDC, int KG, int Most, class Epi, class Sum>
+RT_DEVICE void drain_sums(const rt::Task& t, const Sum* sums, const rt::Operand3& out, const typename Epi::Args& epi,
+                          const TilePlace& place) {
+  NoRows none;
+  drain_sums<Threads, Rows, Cols, LDC, KG, Most, Epi>(t, sums, out, epi, place, none);
 }
 
 }  // namespace rk

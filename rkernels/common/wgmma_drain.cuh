@@ -221,12 +221,33 @@ RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, 
   }
 }
 
+// How many elements a thread of a tile T may have in registers at once when it stores, beside the sums of the columns
+// that come later.
+template <class T>
+constexpr int kMostDrained = T::BN > 128 ? 8 : 16;
+
+template <class T, class Epi, bool Packs>
+struct GroupEarly {
+  using Type = NoRows;
+};
+template <class T, class Epi>
+struct GroupEarly<T, Epi, true> {
+  using Type = EarlyRows<PackDrain<T::kThreads, T::BM, T::kColumns, kMostDrained<T>, Epi>, Epi, T::BN / T::kColumns>;
+};
+
+// What the epilogue of a tile needs of rows and is asked for before the tile is multiplied.
+template <class T, class Epi>
+struct GroupRows : GroupEarly<T, Epi, (Epi::kPack > 1)>::Type {
+  RT_DEVICE GroupRows(const rt::Task& t, const typename Epi::Args& epi, const TilePlace& place) {
+    if constexpr (GroupRows::kUsed) this->template load<T::kColumns>(t, epi, place);
+  }
+};
+
 // Stores every element of the tile through the epilogue, T::kColumns columns after another. Where the epilogue has no
 // operands of rows, groups store their own sums through the memory of their ring, and wait for no other one.
 template <class T, class Epi>
 RT_DEVICE void drain_groups(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
-                            const typename Epi::Args& epi, const TilePlace& place) {
-  constexpr int kMost = T::BN > 128 ? 8 : 16;  // beside the sums of the columns that come later
+                            const typename Epi::Args& epi, const TilePlace& place, GroupRows<T, Epi>& early) {
   const typename T::At at(t.tid);
   if constexpr (kDrainsAlone<T, Epi>) {
     if constexpr (std::is_empty_v<typename Epi::Row>) {
@@ -245,7 +266,7 @@ RT_DEVICE void drain_groups(const rt::Task& t, const typename T::Acc& acc, const
     t.sync();
     put_columns<T, false>(at, acc, rows, from, sums);
     t.sync();
-    drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kMost, Epi>(t, sums, out, epi, columns);
+    drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kMostDrained<T>, Epi>(t, sums, out, epi, columns, early);
     columns.i2 += T::kColumns;
   }
 }

@@ -49,8 +49,10 @@ struct ConvWgmma {
               Padding<In>{a.padding});
     typename T::Acc acc = {};
     GroupProducts<T, Rows> products(t, rows, count, ConstantScale<T>(t, a.scale));
+    const TilePlace place = {i0, p0, c0 + nt * BN, a.positions, c0 + a.out_channels};
+    GroupRows<T, Epi> early(t, a.epi, place);
     products.run(acc);
-    drain_groups<T, Epi>(t, acc, a.out, a.epi, {i0, p0, c0 + nt * BN, a.positions, c0 + a.out_channels});
+    drain_groups<T, Epi>(t, acc, a.out, a.epi, place, early);
   }
 };
 

@@ -44,8 +44,10 @@ struct GemmWgmma {
     typename T::Acc acc = {};
     Rows rows{{pa, a.am, a.ak, a.M - m, a.K - k, t.tid % 128, a.pro}};
     GroupProducts<T, Rows> products(t, rows, count, ConstantScale<T>(t, a.scale));
+    const TilePlace place = {i0, m0, nt * BN, a.M, a.N};
+    GroupRows<T, Epi> early(t, a.epi, place);
     products.run(acc);
-    drain_groups<T, Epi>(t, acc, a.out, a.epi, {i0, m0, nt * BN, a.M, a.N});
+    drain_groups<T, Epi>(t, acc, a.out, a.epi, place, early);
   }
 
  private:
