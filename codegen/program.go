@@ -45,7 +45,7 @@ func (s *source) program() {
 		{"vEUs of a multiprocessor", "int", "kVEUsPerSM", max(1, s.plan.Spec.VEUsPerSM)},
 		{"bytes of shared memory that keep a multiprocessor from holding two such blocks", "int", "kAlone", r.Alone},
 		{"bytes of a stage of a ring of streamed weights, at most", "int", "kStageBytes", r.StageBytes},
-		{"whether streamed weights leave L2 before other data do", "bool", "kPassing", r.Passing},
+		{"whether streamed weights leave L2 before other data do", "bool", "kPassing", s.plan.WeightsPass()},
 		{"bytes of shared memory of a vEU with a ring", "int", "kSharedBudget", r.Shared},
 	} {
 		s.printf("  static constexpr %s %s = %v;  // %s\n", c.kind, c.name, c.value, c.doc)

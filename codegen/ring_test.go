@@ -267,7 +267,8 @@ static_assert(Layout::alone(kRoom) == kRoom);
 	buildEmulated(t, dir, "stencil")
 }
 
-// Weights leave L2 first in an rProgram that streams more of them than L2 keeps.
+// Weights leave L2 first in an rProgram that streams many more of them than L2 holds; blocks that several rTasks read
+// count once.
 func TestPassingWeights(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -275,9 +276,9 @@ func TestPassingWeights(t *testing.T) {
 		l2   int64
 		want bool
 	}{
-		{vdevice.RProgram, 1 << 10, true}, {vdevice.RProgram, 1 << 30, false}, {vdevice.Waves, 1 << 10, false},
+		{vdevice.RProgram, 3 << 10, true}, {vdevice.RProgram, 5 << 10, false}, {vdevice.Waves, 3 << 10, false},
 	} {
-		s := streamedPlan(t, 4, 8, 512) // 16 KB of weights a step
+		s := streamedPlan(t, 4, 8, 512) // six stages stream the same 8 KB
 		s.plan.Spec.L2Bytes, s.plan.Segments[0].Kind = c.l2, c.kind
 		text, err := os.ReadFile(filepath.Join(emitStencil(t, s, Options{}), "stencil.cu"))
 		if err != nil {

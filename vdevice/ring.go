@@ -2,6 +2,7 @@ package vdevice
 
 import (
 	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/schema"
 )
 
@@ -24,9 +25,6 @@ type Ring struct {
 	// Otherwise the blocks of a launch that comes while another runs would go in pairs to the multiprocessors that
 	// still have room, and end later than if each had one of those that become free. 0: launches do not overlap.
 	Alone int
-	// Passing says that weights leave L2 before other data do: there are so many of them that none stay from one inference
-	// to the next. Then rows, flags and tables stay, which steps wait for. It is for rPrograms.
-	Passing bool
 }
 
 const (
@@ -50,7 +48,6 @@ func (plan *Plan) RingOf(kernels []Kernel) Ring {
 	if spec.LaunchesOverlap() {
 		r.Alone = aloneShared(spec)
 	}
-	r.Passing = plan.Persistent() && plan.streamed() > passing*spec.L2Bytes
 	for i := range kernels {
 		r.StageBytes = max(r.StageBytes, kernels[i].StageBytes)
 	}
@@ -86,17 +83,31 @@ func (plan *Plan) streamStep() int {
 	return step
 }
 
-// streamed is how many bytes of weights the plan's vEUs stream in an inference.
+// WeightsPass reports whether weights leave L2 before other data do: so many of them are streamed that none stay from
+// one inference to the next. Then rows, flags and tables stay, which steps wait for. It is for rPrograms.
+func (plan *Plan) WeightsPass() bool {
+	return plan.Persistent() && plan.streamed() > passing*plan.Spec.L2Bytes
+}
+
+// streamed is how many bytes of weights the plan's vEUs stream. Blocks that many rTasks read count once.
 func (plan *Plan) streamed() int64 {
-	n := int64(0)
+	blocks, sum := map[rkernels.Ref]int64{}, int64(0)
 	for _, seg := range plan.Segments {
 		for _, steps := range seg.Program.Steps {
 			for _, st := range steps {
-				n += seg.Program.streamBytes(st.Task)
+				c := seg.Program.Candidate(st.Task.Op)
+				if c.Stream == nil {
+					continue
+				}
+				at, n := c.Stream(int(st.Task.Index))
+				if n > blocks[at] {
+					sum += n - blocks[at]
+					blocks[at] = n
+				}
 			}
 		}
 	}
-	return n
+	return sum
 }
 
 // needs is what the plan's vEUs must have to run any of its segments.
