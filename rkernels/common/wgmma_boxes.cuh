@@ -125,7 +125,6 @@ class BoxProducts {
 template <class T, class Epi>
 RT_DEVICE void drain_group(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
                            const typename Epi::Args& epi, const TilePlace& tile) {
-  constexpr int kMost = T::BN > 128 ? 8 : 16;  // beside the sums of the columns that come later
   const typename T::At at(t.tid);
   float* sums = T::sums(t, at.group);
   if constexpr (kDrainsAlone<T, Epi>) {
@@ -143,7 +142,7 @@ RT_DEVICE void drain_group(const rt::Task& t, const typename T::Acc& acc, const 
     rt::group_barrier(t, at.group);
     put_columns<T, false>(at, acc, rows, from, sums);
     rt::group_barrier(t, at.group);
-    drain_sums<128, 64, T::kColumns, T::LDC, 1, kMost, Epi>(group, sums, out, epi, place);
+    drain_sums<128, 64, T::kColumns, T::LDC, 1, kMostDrained<T>, Epi>(group, sums, out, epi, place);
     place.i2 += T::kColumns;
   }
 }
