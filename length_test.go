@@ -8,7 +8,6 @@ import (
 	"go/token"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,12 +29,8 @@ var counted = map[string]string{
 
 // TestLengths looks at every file that git knows or would know.
 func TestLengths(t *testing.T) {
-	out, err := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
-	if err != nil {
-		t.Skipf("needs git and its repository: %v", err)
-	}
 	found := map[string]int{}
-	for _, file := range strings.Fields(string(out)) {
+	for _, file := range tracked(t) {
 		comment, ok := counted[filepath.Ext(file)]
 		if !ok {
 			continue

@@ -2,7 +2,6 @@ package rammerc_test
 
 import (
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,11 +44,7 @@ func TestTouchedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("git", "ls-files").Output()
-	if err != nil {
-		t.Skip("not a git checkout: ", err)
-	}
-	files := strings.Fields(string(out))
+	files := tracked(t)
 	for _, s := range touchSections {
 		patterns := touchPatterns(string(text), s.heading)
 		if len(patterns) == 0 {

@@ -8,13 +8,26 @@ import (
 	"github.com/rammerc/rammerc/ir/eval"
 )
 
+// unrolled is a graph behind the unrolling of its loops.
+func unrolled(t *testing.T, text string) *ir.Graph {
+	t.Helper()
+	g, err := ir.ParseText("loop.rir", []byte(text), ir.ParseOptions{})
+	if err == nil {
+		err = runPasses(g, []Pass{*passNamed("unroll-loops")}, Options{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 // Of a loop that ends early, only the group of iterations in which it ends is needed, and those before it.
 func TestLoopsThatEndEarly(t *testing.T) {
 	for _, c := range []struct {
 		most        float32
 		turns, adds int
 	}{{-1, 0, 0}, {2.5, 3, 8}, {7.5, 8, 8}, {9.5, 10, 16}, {99, 20, 20}} {
-		g, err := ir.ParseText("loop.rir", []byte(`graph "g" (%x: float32[], %most: float32[]) {
+		g := unrolled(t, `graph "g" (%x: float32[], %most: float32[]) {
   %runs = const int64[] {20}
   %one = const float32[] {1}
   %go: bool[] = Less(%x, %most)
@@ -25,13 +38,7 @@ func TestLoopsThatEndEarly(t *testing.T) {
   }}
   return %y
 }
-`), ir.ParseOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := runPasses(g, []Pass{*passNamed("unroll-loops")}, Options{}); err != nil {
-			t.Fatal(err)
-		}
+`)
 		y := g.Outputs[0]
 		for _, n := range g.Nodes {
 			if n.IsInternal("Select") {
@@ -95,7 +102,7 @@ func TestLoopsRunAhead(t *testing.T) {
 		{"%next: int64[] = Div(%v, %one)", false},
 		{"%next: int64[] = Gather(%table, %v)", false},
 	} {
-		g, err := ir.ParseText("loop.rir", []byte(`graph "g" (%x: int64[], %most: int64[], %table: int64[8]) {
+		g := unrolled(t, `graph "g" (%x: int64[], %most: int64[], %table: int64[8]) {
   %runs = const int64[] {8}
   %one = const int64[] {1}
   %go: bool[] = Less(%x, %most)
@@ -106,13 +113,7 @@ func TestLoopsRunAhead(t *testing.T) {
   }}
   return %y
 }
-`), ir.ParseOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := runPasses(g, []Pass{*passNamed("unroll-loops")}, Options{}); err != nil {
-			t.Fatal(err)
-		}
+`)
 		waiting := 0 // iterations that take what conditions have selected
 		for _, n := range g.Nodes {
 			if n.IsInternal("Select") || n.Is("And") || n.Is("Identity") {

@@ -13,6 +13,7 @@ import (
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/systemtest"
+	"github.com/rammerc/rammerc/roperator"
 )
 
 const decoder = "../../../testdata/models/decoders/gpt2.onnx"
@@ -159,6 +160,20 @@ func TestGenerateIsChecked(t *testing.T) {
 	}
 }
 
+// lowered are the rOperators of the general program.
+func lowered(t *testing.T, o driver.CompileOptions) []*roperator.ROperator {
+	t.Helper()
+	spec, err := o.Spec(&driver.Job{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := driver.LowerGeneral(&driver.Job{}, o, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ops.Ops
+}
+
 // A decoder that was merged of two becomes the same program as the one that takes caches, and answers the same.
 func TestMergedDecoder(t *testing.T) {
 	merged := "../../../testdata/models/decoders/merged.onnx"
@@ -166,16 +181,8 @@ func TestMergedDecoder(t *testing.T) {
 	for _, model := range []string{decoder, merged} {
 		o := driver.CompileOptions{Target: driver.TargetEmu, Generate: "greedy", MaxTokens: 16, EndTokens: []int64{7}}
 		o.Path = model
-		spec, err := o.Spec(&driver.Job{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ops, err := driver.LowerGeneral(&driver.Job{}, o, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
 		text := ""
-		for _, op := range ops.Ops {
+		for _, op := range lowered(t, o) {
 			text += op.Kind + "\n"
 		}
 		s, inputs, _, err := driver.Searching(&driver.Job{}, o)
@@ -246,15 +253,7 @@ print("fine")
 func TestStepsReadNoMask(t *testing.T) {
 	attention := func(o driver.CompileOptions, dims ...string) (names []string) {
 		o.Path, o.Target, o.Dims = decoder, driver.TargetEmu, dims
-		spec, err := o.Spec(&driver.Job{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ops, err := driver.LowerGeneral(&driver.Job{}, o, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, op := range ops.Ops {
+		for _, op := range lowered(t, o) {
 			if name := op.Candidates[0].Inst.Name(); strings.HasPrefix(name, "attention") {
 				names = append(names, name)
 			}

@@ -28,6 +28,21 @@ const recogniserText = `graph "recogniser" (%x: float32[batch,1,8,width], %k: fl
 }
 `
 
+// builtRight is a library that agrees with the evaluator on random inputs.
+func builtRight(t *testing.T, c driver.CompileOptions) *driver.Compiled {
+	t.Helper()
+	built, err := driver.Compile(&driver.Job{}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := commands.VerifyOptions{Model: c.Path, Samples: 20, RandomSeed: 3}
+	o.Path = c.Out
+	if r, err := commands.Verify(&driver.Job{}, o); err != nil || !r.OK {
+		t.Errorf("%+v, %v", r, err)
+	}
+	return built
+}
+
 // Where no program can be general, each combination of the extents of lists has a program of its own in the library.
 func TestProgramsApart(t *testing.T) {
 	systemtest.NeedCxx(t)
@@ -39,15 +54,7 @@ func TestProgramsApart(t *testing.T) {
 		t.Errorf("width=5..20: %v, want dynamic-…", err)
 	}
 	c.Dims[1] = "width=5,8,20"
-	built, err := driver.Compile(&driver.Job{}, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := commands.VerifyOptions{Model: model, Samples: 20, RandomSeed: 3}
-	o.Path = dir
-	if r, err := commands.Verify(&driver.Job{}, o); err != nil || !r.OK {
-		t.Errorf("%+v, %v", r, err)
-	}
+	built := builtRight(t, c)
 	want := []string{"batch=1 width=5", "batch=1 width=8", "batch=2 width=5", "batch=2 width=8", "batch=1 width=20",
 		"batch=2 width=20"}
 	c.Out = ""
@@ -101,15 +108,7 @@ func TestFoundApart(t *testing.T) {
 	model, dir := systemtest.Inferred(t, peaksText), filepath.Join(t.TempDir(), "lib")
 	c := driver.CompileOptions{Out: dir, Target: driver.TargetEmu, Emit: driver.EmitLibrary}
 	c.Path, c.Dims = model, []string{"width=1,6,20"}
-	built, err := driver.Compile(&driver.Job{}, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := commands.VerifyOptions{Model: model, Samples: 20, RandomSeed: 3}
-	o.Path = dir
-	if r, err := commands.Verify(&driver.Job{}, o); err != nil || !r.OK {
-		t.Errorf("%+v, %v", r, err)
-	}
+	built := builtRight(t, c)
 	c.Out = ""
 	r, err := commands.Check(&driver.Job{}, c)
 	if err != nil || !slices.Equal(r.Programs, []string{"width=1", "width=6", "width=20"}) || len(r.Found) == 0 {
