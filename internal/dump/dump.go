@@ -49,8 +49,8 @@ var (
 	hashed   = regexp.MustCompile(`^sha256:([0-9a-f]{8,64})$`)
 )
 
-// Create makes the directory, if need be, and removes the files of an earlier dump in it. Other files stay. It is an
-// error if there are no earlier dump, but a list or something by the names that the caller is going to write.
+// Create makes the directory, if need be, and removes the files of an earlier dump in it. Other files stay. Where there
+// was no dump, it is an error if the list, or something of the names that the caller is going to write, is there.
 func Create(path string, names ...string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return nil, err
