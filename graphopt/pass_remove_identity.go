@@ -86,6 +86,8 @@ func keepsElements(n *ir.Node, x *ir.Value) bool {
 		return n.Int("keepdims", 1) == 1 // since the shape is the same, all reduced extents are 1
 	case "Split":
 		return len(n.Outputs) == 1
+	case "MaxPool", "AveragePool": // since the shape is the same, windows of one element are not padded
+		return len(n.Outputs) == 1 && !slices.ContainsFunc(n.Ints("kernel_shape"), func(k int64) bool { return k != 1 })
 	}
 	return false
 }

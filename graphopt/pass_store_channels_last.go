@@ -51,6 +51,7 @@ func channelsLast(rank int) []int {
 // orderer collects what speaks for and against storing values with their channels last.
 type orderer struct {
 	opts   *Options
+	uses   map[*ir.Value][]ir.Use
 	free   []*ir.Value             // results whose place lowering may choose, in the order of the graph
 	isFree map[*ir.Value]bool      // the same
 	next   map[*ir.Value]*ir.Value // towards the value that stands for a set (union-find)
@@ -58,7 +59,7 @@ type orderer struct {
 }
 
 func newOrderer(c *Context, g *ir.Graph) *orderer {
-	o := &orderer{opts: &c.Opts, isFree: map[*ir.Value]bool{}, next: map[*ir.Value]*ir.Value{},
+	o := &orderer{opts: &c.Opts, uses: c.usesIn(g), isFree: map[*ir.Value]bool{}, next: map[*ir.Value]*ir.Value{},
 		gain: map[*ir.Value]float64{}}
 	for _, n := range g.Nodes {
 		for _, v := range n.Outputs {
@@ -144,6 +145,9 @@ func (o *orderer) weigh(n *ir.Node) {
 			}
 		}
 	case fixedOrder:
+		if flattened(n) != nil && weightsOf(o.uses, n.Outputs[0]) != nil {
+			return // the product takes either order (flattenAsStored)
+		}
 		for _, v := range n.Inputs {
 			if v != nil && o.isFree[v] {
 				o.add(v, readGain(n, v))

@@ -94,6 +94,7 @@ var Passes = []Pass{
 	{NarrowStorage, narrowStorage, "it is known now what is stored, and what stays in the registers of one kernel"},
 	{"concat-in-place", concatInPlace, "producers can write directly into the result of a Concat"},
 	{StoreChannelsLast, storeChannelsLast, "the operators between which values are stored are known"},
+	{"flatten-as-stored", flattenAsStored, "it is known how values are stored"},
 }
 
 // AbsorbNorms is the pass to leave out for devices whose products normalise no rows.
@@ -192,6 +193,7 @@ var Constraints = []Constraint{
 	{"sink-transposes", "fuse", "fusion joins a node only with its direct users"},
 	{"fuse", StoreChannelsLast, "values inside a fused group are never stored"},
 	{"concat-in-place", StoreChannelsLast, "parts of one value have one order"},
+	{StoreChannelsLast, "flatten-as-stored", "it looks for orders of values"},
 	{"fold-batch-norm", "fold-affine", "the scale and shift of a BatchNormalization fold into weights as any other"},
 }
 

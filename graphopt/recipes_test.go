@@ -12,7 +12,7 @@ import (
 var recipes = []func(r *generator, x *ir.Value){
 	unaryRecipe, unaryRecipe, constantRecipe, constantRecipe, constantRecipe, pairRecipe,
 	clipRecipe, castRecipe, matMulRecipe, gemmRecipe, convRecipe, convRecipe, batchNormRecipe, exciteRecipe, rollRecipe,
-	softmaxRecipe, layerNormRecipe, geluRecipe, attentionRecipe, attentionRecipe, reshapeRecipe, transposeRecipe,
+	softmaxRecipe, layerNormRecipe, geluRecipe, attentionRecipe, attentionRecipe, reshapeRecipe, flattenRecipe, transposeRecipe,
 	whereRecipe, reduceRecipe, repeatRecipe, ifRecipe, sliceRecipe, concatRecipe, sunkRecipe,
 	acrossRecipe,
 	spectrumRecipe, loopRecipe, cellRecipe, rotaryRecipe, cacheRecipe, projectionsRecipe, projectionsRecipe,

@@ -55,6 +55,20 @@ func reshapeRecipe(r *generator, x *ir.Value) {
 	r.keep(v)
 }
 
+// flattenRecipe multiplies the rows that images make behind convolutions.
+func flattenRecipe(r *generator, x *ir.Value) {
+	c, ok := extent(x, 1)
+	if len(x.Shape) != 4 || !ok {
+		return
+	}
+	v := r.node("Relu", nil, r.node("Conv", nil, x, r.weights(16, c, 1, 1)))
+	v = r.node("Relu", nil, r.node("Conv", nil, v, r.weights(16, 16, 1, 1)))
+	rows := r.node("Reshape", nil, v, r.ints(0, -1))
+	if k, ok := extent(rows, 1); ok {
+		r.keep(r.node("MatMul", nil, rows, r.weights(k, 3)))
+	}
+}
+
 func transposeRecipe(r *generator, x *ir.Value) {
 	perm := []int64{0} // the first axis may be a symbol
 	for _, p := range r.random.Perm(len(x.Shape) - 1) {
