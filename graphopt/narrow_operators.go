@@ -49,6 +49,8 @@ func operands(n *ir.Node) (list []int, products, ok bool) {
 		return nil, false, true
 	case n.Op == "Einsum" || op.Kind == ir.KindConv || n.Is("MatMul") || n.Is("Gemm") || n.IsInternal("RMSMatMul"):
 		return []int{0, 1}, true, n.Op != "Einsum" || len(n.Inputs) == 2
+	case n.Is("Gather"): // in a group; by itself it moves elements
+		return []int{0}, true, true
 	case op.Kind == ir.KindReduce && !n.Is("Det"), op.Kind == ir.KindNorm, op.Kind == ir.KindPool:
 		return []int{0}, false, true
 	}

@@ -45,16 +45,33 @@ func TestGatherScatter(t *testing.T) {
 		map[string][2]float64{"i": {-4, 3}})
 	add("gather nd elements", "%x: bool[4,5], %i: int64[300,2]", "%y = GatherND(%x, %i)",
 		map[string][2]float64{"i": {-4, 3}})
-	cases = append(cases, Case{Name: "gather fused", In: "%x: float32[5,7], %i: int64[3], %b: float32[7]",
-		Range: map[string][2]float64{"i": {0, 4}}, Out: "%y",
-		Body: fused("Gather", "%px: float32[5,7], %pi: int64[3], %pb: float32[7]",
-			"%q = Neg(%px)\n%r = Gather(%q, %pi)\n%z = Add(%r, %pb)", "%z", "%x, %i, %b")},
+	cases = append(cases,
 		Case{Name: "in place", In: "%x: float32[5,7], %i: int64[3], %u: float32[3,7]",
 			Range: map[string][2]float64{"i": {0, 4}}, Out: "%y", InPlace: true,
 			Body: "%a = Gather(%x, %i)\n%j = const int64[3,1] {4, 1, 1}\n%b = ScatterND(%x, %j, %u)\n%y = Concat(%a, %b) {axis = 0}"},
 		Case{Name: "in place beside", In: "%x: float32[5,7], %u: float32[3,7]", Out: "%y", InPlace: true,
 			Body: "%i = const int64[5] {4, 0, 1, 1, 2}\n%a = Gather(%x, %i)\n%j = const int64[3,1] {4, 1, 1}\n%b = ScatterND(%x, %j, %u)\n%y = Concat(%a, %b) {axis = 1}"})
 	Check(t, WithLayouts(cases))
+}
+
+func TestGatherMap(t *testing.T) {
+	Check(t, WithStorage(WithLayouts([]Case{
+		{Name: "gather fused", In: "%x: float32[5,7], %i: int64[3], %b: float32[7]",
+			Range: map[string][2]float64{"i": {0, 4}}, Out: "%y",
+			Body: fused("Gather", "%px: float32[5,7], %pi: int64[3], %pb: float32[7]",
+				"%q = Neg(%px)\n%r = Gather(%q, %pi)\n%z = Add(%r, %pb)", "%z", "%x, %i, %b")},
+		{Name: "gather embeddings", In: "%i: int32[2,3], %p: float32[3,8]",
+			Range: map[string][2]float64{"i": {-5, 4}}, Out: "%y",
+			Body: "%x = const float32[5,8] splat(0.5)\n" + fused("Gather", "%px: float32[5,8], %pi: int32[2,3], %pb: float32[3,8]",
+				"%r = Gather(%px, %pi)\n%z = Add(%r, %pb)", "%z", "%x, %i, %p")},
+		{Name: "gather across", In: "%x: float32[3,5,4], %i: int64[2,2], %b: float32[3,2,2,4]",
+			Range: map[string][2]float64{"i": {-5, 4}}, Out: "%y",
+			Body: fused("Gather", "%px: float32[3,5,4], %pi: int64[2,2], %pb: float32[3,2,2,4]",
+				"%r = Gather(%px, %pi) {axis = 1}\n%s = Mul(%r, %pb)\n%z = Tanh(%s)", "%z", "%x, %i, %b")},
+		{Name: "gather nothing", In: "%x: float32[5,4], %i: int64[0], %b: float32[4]", Out: "%y",
+			Body: fused("Gather", "%px: float32[5,4], %pi: int64[0], %pb: float32[4]",
+				"%r = Gather(%px, %pi)\n%z = Add(%r, %pb)", "%z", "%x, %i, %b")},
+	})))
 }
 
 func TestMoves(t *testing.T) {

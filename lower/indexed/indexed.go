@@ -17,48 +17,80 @@ import (
 
 // Gather sees data as [a][axis][b], indices as [i], output as [a][i][b].
 func Gather(b *build.Builder, g *build.Group) error {
-	p, err := tails.NewPlain(b, g)
-	if err != nil || p.Empty() {
+	data := b.In(g.Inputs[0])
+	indices, err := elementwise.Mapped(b, g.Prologue[1], g.Inputs[1])
+	if err != nil {
 		return err
 	}
-	data, indices := p.Ins[0], p.Ins[1]
-	axis := build.AxisOf(p.Node, 0, len(data.Shape))
+	shape := b.Extents(g.Outputs[0], build.ForTiles)
+	axis := build.AxisOf(g.Anchor, 0, len(data.Shape))
 	cube := []int64{ir.Count(data.Shape[:axis]), data.Shape[axis], ir.Count(data.Shape[axis+1:])}
-	src := elementwise.Reshaped(b, data, cube)
-	index := elementwise.Reshaped(b, indices, []int64{indices.Count()})
-	dst, done := elementwise.Written(b, p.Out(), []int64{cube[0], index.Shape[0], cube[2]})
-	unit := int64(1)
-	if cube[2]%elementwise.PackWidth == 0 && elementwise.Packable(src) && elementwise.Packable(dst) {
-		unit = elementwise.PackWidth
+	gather := gatherer{
+		src:   elementwise.Reshaped(b, data, cube),
+		index: elementwise.Reshaped(b, indices, []int64{indices.Count()}),
+		live:  liveNumber("extent", b.Axis(g.Anchor.Inputs[0], axis)),
 	}
-	size := float64(data.DType().Size())
-	live := liveNumber("extent", b.Axis(g.Anchor.Inputs[0], axis))
-	b.Add(g.Kind(), build.MoveCandidates(dst.Shape, unit, func(t build.Tiling) *roperator.Candidate {
-		c := &roperator.Candidate{
-			Inst:  b.Instance("gather", unit, data.DType(), indices.DType()),
-			Tasks: t.Tasks,
-			Args: []rkernels.Field{
-				{Name: "tiles", Value: t.Args()},
-				{Name: "src", Value: arg.Strided(src, unit)}, {Name: "dst", Value: arg.Strided(dst, unit)},
-				{Name: "index", Value: arg.Strided(index, 1)}, arg.Int("extent", cube[1]),
-			},
-			Reads:  roperator.AppendRead(nil, src, build.WholeDim(t, 1, cube[1])),
-			Writes: []roperator.Access{{View: dst, Box: t.Box}},
-		}
-		c.Reads = roperator.AppendRead(c.Reads, index, func(task int, lo, hi []int64) {
-			var l, h [3]int64
-			t.Box(task, l[:], h[:])
-			lo[0], hi[0] = l[1], h[1]
-		})
-		c.Live = live
-		elements := float64(t.Largest())
-		c.Work.WriteBytes = elements * size
-		c.Work.AddRead(src, elements*size)
-		c.Work.AddRead(index, float64(t.Extent[1]*int64(indices.DType().Size())))
-		return c
+	done := func() {}
+	if g.Epilogue != nil || g.Prologue[0] != nil { // what is done to all of the data is done to the slices alone
+		gather.tail = tails.New(b, g, tails.Spec{DType: data.DType(), Shape: shape, Own: g.Prologue[0],
+			Cuts: [2]int{axis, axis + len(indices.Shape)}})
+		gather.dst, done = gather.tail.Out, func() { gather.tail.Finish(b) }
+	} else {
+		gather.dst, done = elementwise.Written(b, b.Out(g.Outputs[0]), []int64{cube[0], gather.index.Shape[0], cube[2]})
+	}
+	if ir.Count(shape) == 0 {
+		return nil
+	}
+	gather.unit = 1
+	if cube[2]%elementwise.PackWidth == 0 && elementwise.Packable(gather.src) && elementwise.Packable(gather.dst) {
+		gather.unit = elementwise.PackWidth
+	}
+	b.Add(g.Kind(), build.MoveCandidates(gather.dst.Shape, gather.unit, func(t build.Tiling) *roperator.Candidate {
+		return gather.candidate(b, t)
 	})...)
 	done()
-	return p.Finish(b)
+	return nil
+}
+
+// gatherer is a Gather of cubes. Without a tail slices are moved as they are.
+type gatherer struct {
+	src, dst, index roperator.View
+	unit            int64 // elements that are moved at a time
+	live            []roperator.LiveArg
+	tail            *tails.Tail
+}
+
+func (g *gatherer) candidate(b *build.Builder, t build.Tiling) *roperator.Candidate {
+	extent := g.src.Shape[1]
+	c := &roperator.Candidate{
+		Tasks: t.Tasks,
+		Args: []rkernels.Field{
+			{Name: "tiles", Value: t.Args()},
+			{Name: "src", Value: arg.Strided(g.src, g.unit)}, {Name: "dst", Value: arg.Strided(g.dst, g.unit)},
+			{Name: "index", Value: arg.Strided(g.index, 1)}, arg.Int("extent", extent),
+		},
+		Writes: []roperator.Access{{View: g.dst, Box: t.Box}},
+		Live:   g.live,
+	}
+	elements := float64(t.Largest())
+	if g.tail == nil {
+		c.Inst = b.Instance("gather", g.unit, g.src.DType(), g.index.DType())
+	} else {
+		c.Inst = b.Instance("gather_map", g.unit, g.src.DType(), g.index.DType(), g.tail.Functor)
+		c.Args = append(c.Args, rkernels.Field{Name: "epi", Value: g.tail.Args})
+		c.Reads = g.tail.Reads(t.Box)
+		c.Work.ReadBytes = elements * g.tail.BytesPerElement()
+	}
+	c.Reads = roperator.AppendRead(c.Reads, g.src, build.WholeDim(t, 1, extent))
+	c.Reads = roperator.AppendRead(c.Reads, g.index, func(task int, lo, hi []int64) {
+		var l, h [3]int64
+		t.Box(task, l[:], h[:])
+		lo[0], hi[0] = l[1], h[1]
+	})
+	c.Work.WriteBytes = elements * float64(g.dst.DType().Size())
+	c.Work.AddRead(g.src, elements*float64(g.src.DType().Size()))
+	c.Work.AddRead(g.index, float64(t.Extent[1]*int64(g.index.DType().Size())))
+	return c
 }
 
 func GatherElements(b *build.Builder, g *build.Group) error {
