@@ -63,9 +63,11 @@ const stagedInputs = 8192
 // normalised, Normalises must be true.
 func AddGemv(b *build.Builder, g *build.Group, p contraction.Product) {
 	t := tails.New(b, g, p.Tail)
+	stored := storedWeights(b, &p)
 	if TakesSkinny(b.Target(), &p, b.Precision()) {
-		b.Add(g.Kind(), skinnyCandidate(b, p, t, skinnyShapeOf(b.Target(), &p, b.Precision())))
+		b.Add(g.Kind(), skinnyCandidate(b, p, t, skinnyShapeOf(b.Target(), &p, b.Precision(), stored)))
 	} else {
+		p.Elements.Right = stored
 		b.Add(g.Kind(), scalarCandidates(b, p, t)...)
 	}
 	t.Finish(b)

@@ -14,7 +14,7 @@ import (
 func PackGemv(b *build.Builder, v roperator.View, d ir.DType, k, n int64, s Shape) roperator.View {
 	block := build.CeilDiv(n, s.Columns()) * s.BlockElems(k)
 	elems := pack.Batches(v) * block
-	name := fmt.Sprintf("%s.slices%dx%dx%dx%d", v.Buf.Name, s.Columns(), s.C, s.LK, s.WK)
+	name := fmt.Sprintf("%s.slices%dx%dx%dx%d%s", v.Buf.Name, s.Columns(), s.C, s.LK, s.WK, halves(v, d))
 	return b.Packed(name, d, elems, func() []byte {
 		pk := pack.New(v, elems, d)
 		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], s.Offset(k, i, 0) })

@@ -21,7 +21,7 @@ import (
 // make up one. pairs is 2 if tiles of two matrices take turns.
 type skinnyShape struct {
 	mb, c, wk, v, products, pairs int64
-	element                       ir.DType // what is multiplied, and packed
+	element, packed               ir.DType // what is multiplied; what weights are packed as
 
 	tiles, slices int64 // of all columns, and of a tile
 	splits        int64 // rTasks that share the sum of a tile
@@ -89,13 +89,14 @@ func TakesSkinny(t *target.Target, p *contraction.Product, in precision.Precisio
 // skinnyShapeOf is the shape for which the busiest vEU reads the fewest bytes: its weights, padding included, and the
 // rows of the input, which every rTask reads. Sums of more than MostRows rows are split where that saves more than
 // another rOperator costs that adds them up.
-func skinnyShapeOf(t *target.Target, p *contraction.Product, in precision.Precision) skinnyShape {
-	s := skinnyShape{mb: 8, v: 1, products: 1, element: p.Elements.Right, pairs: pairs(p), splits: 1}
+// stored is what weights are stored as in tf32.
+func skinnyShapeOf(t *target.Target, p *contraction.Product, in precision.Precision, stored ir.DType) skinnyShape {
+	s := skinnyShape{mb: 8, v: 1, products: 1, element: p.Elements.Right, packed: p.Elements.Right, pairs: pairs(p), splits: 1}
 	for s.mb < p.M {
 		s.mb *= 2
 	}
 	if s.element == ir.Float32 {
-		s.products = in.Products()
+		s.products, s.packed = in.Products(), stored
 	}
 	if n := min(s.own(), contraction.PerLoad(p.A.DType())); wholeLoads(p, n) {
 		s.v = n
@@ -136,7 +137,7 @@ func (s *skinnyShape) usefulSplits(p *contraction.Product, veus int64) []int64 {
 // takes included.
 func (s *skinnyShape) busiest(p *contraction.Product, veus int64) int64 {
 	slices := build.CeilDiv(s.slices, s.splits)
-	bytes := (slices*s.sliceElems() + p.M*min(p.K, slices*s.depth())) * int64(s.element.Size())
+	bytes := slices*s.sliceElems()*int64(s.packed.Size()) + p.M*min(p.K, slices*s.depth())*int64(s.element.Size())
 	tasks := s.tiles * s.splits * ir.Count(p.Batch)
 	bytes = build.CeilDiv(tasks, veus) * (bytes + skinnyStart)
 	if s.splits > 1 {
@@ -160,9 +161,12 @@ func (s *skinnyShape) offset(i, j int64) int64 {
 	c, column := column/lineColumns, column%lineColumns
 	upper, row := column/8, column%8
 
-	line := (2*c+instruction)*8 + wc*s.wk + wk
-	lane := row*4 + quarter
-	return tile*s.tileElems() + slice*s.sliceElems() + (line*warp+lane)*s.own() + (2*second+upper)*word + in
+	lane, at := row*4+quarter, (2*second+upper)*word+in
+	start := tile*s.tileElems() + slice*s.sliceElems()
+	if s.packed != s.element { // both instructions of a lane in one line
+		return start + ((c*8+wc*s.wk+wk)*warp+lane)*2*s.own() + instruction*s.own() + at
+	}
+	return start + (((2*c+instruction)*8+wc*s.wk+wk)*warp+lane)*s.own() + at
 }
 
 // packSkinny packs B[batch][k][n] for gemm_skinny, and Second with it.
@@ -171,17 +175,17 @@ func packSkinny(b *build.Builder, p *contraction.Product, s skinnyShape) roperat
 	if s.pairs > 1 {
 		matrices, name = append(matrices, p.Second), name+"+"+p.Second.Buf.Name
 	}
-	rounded := s.element == ir.Float32 && s.products == 1
-	name = fmt.Sprintf("%s.skinny%dx%d", name, s.c, s.wk)
+	rounded := s.packed == ir.Float32 && s.products == 1
+	name = fmt.Sprintf("%s.skinny%dx%d%s", name, s.c, s.wk, halves(p.B, s.packed))
 	if rounded {
 		name += ".tf32"
 	}
 	block := s.tiles * s.tileElems()
 	elems := pack.Batches(p.B) * block
-	return b.Packed(name, s.element, elems, func() []byte {
-		pk := pack.New(p.B, elems, s.element)
+	return b.Packed(name, s.packed, elems, func() []byte {
+		pk := pack.New(p.B, elems, s.packed)
 		for which, v := range matrices {
-			pk.From(v, s.element)
+			pk.From(v, s.packed)
 			rows := pack.NewAxis(p.K, func(i int64) (int64, int64) { return i * v.Strides[3], s.offset(i, 0) })
 			cols := pack.NewAxis(p.N, func(j int64) (int64, int64) {
 				return j * v.Strides[4], s.offset(0, turn(j, int64(which), s.pairs, lineColumns))
@@ -204,7 +208,7 @@ func AddSkinny(b *build.Builder, g *build.Group, p contraction.Product) bool {
 		p.N*p.K*int64(p.Elements.Right.Size()) < leastSplitBytes {
 		return false
 	}
-	s := skinnyShapeOf(b.Target(), &p, b.Precision())
+	s := skinnyShapeOf(b.Target(), &p, b.Precision(), storedWeights(b, &p))
 	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, s.splits,
 		func(t *tails.Tail, _ int64) []*roperator.Candidate {
 			return []*roperator.Candidate{skinnyCandidate(b, p, t, s)}
@@ -253,7 +257,7 @@ func skinnyCandidate(b *build.Builder, p contraction.Product, t *tails.Tail, s s
 func (s *skinnyShape) instance(b *build.Builder, p *contraction.Product,
 	epilogue, prologue *functor.Functor) *rkernels.Instance {
 	return b.Instance("gemm_skinny", s.mb, s.c, s.wk, s.v, s.products, normalises(p), s.pairs, s.staged(), p.A.DType(),
-		s.element, epilogue, prologue)
+		s.element, s.packed, epilogue, prologue)
 }
 
 // work is that of an rTask with so many slices.
@@ -261,7 +265,7 @@ func (s *skinnyShape) work(p *contraction.Product, t *tails.Tail, slices int64) 
 	weights := float64(slices * s.sliceElems())
 	results := float64(p.M * min(s.columns(), p.N))
 	flops := float64(s.products) * float64(s.element.Size()) / 2 * weights * float64(s.mb) // in products of tf32
-	bytes := weights * float64(s.element.Size())
+	bytes := weights * float64(s.packed.Size())
 	return roperator.Work{
 		TensorFlops: flops, ConstBytes: bytes, SharedBytes: bytes,
 		ReadBytes:  p.A.Bytes(float64(p.M*min(p.K, slices*s.depth()))) + results*t.BytesPerElement(),

@@ -11,8 +11,12 @@ import (
 func TestSkinnyColumnsAreAPermutation(t *testing.T) {
 	const k, n = 300, 150
 	for _, s := range []skinnyShape{
-		{c: 1, wk: 8, pairs: 1, element: ir.Float16}, {c: 2, wk: 8, pairs: 1, element: ir.Float32},
-		{c: 4, wk: 4, pairs: 1, element: ir.BFloat16}, {c: 2, wk: 2, pairs: 2, element: ir.Float16},
+		{c: 1, wk: 8, pairs: 1, element: ir.Float16, packed: ir.Float16},
+		{c: 2, wk: 8, pairs: 1, element: ir.Float32, packed: ir.Float32},
+		{c: 4, wk: 4, pairs: 1, element: ir.BFloat16, packed: ir.BFloat16},
+		{c: 2, wk: 2, pairs: 2, element: ir.Float16, packed: ir.Float16},
+		{c: 2, wk: 4, pairs: 1, element: ir.Float32, packed: ir.Float16},
+		{c: 4, wk: 8, pairs: 2, element: ir.Float32, packed: ir.Float16},
 	} {
 		s.tiles, s.slices = build.CeilDiv(n, s.columns()), build.CeilDiv(k, s.depth())
 		seen := make([]bool, s.tiles*s.tileElems())

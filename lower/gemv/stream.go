@@ -227,7 +227,7 @@ func packStream(b *build.Builder, p *contraction.Product, s streamShape) roperat
 	}
 	block := s.stored() * s.groupElems()
 	elems := pack.Batches(p.B) * block
-	name = fmt.Sprintf("%s.stream%dx%dx%dx%d", name, s.c, s.wk, s.kq, s.spans)
+	name = fmt.Sprintf("%s.stream%dx%dx%dx%d%s", name, s.c, s.wk, s.kq, s.spans, halves(p.B, d))
 	if s.spans > 1 {
 		name += fmt.Sprintf("x%d", s.groups)
 	}

@@ -35,6 +35,11 @@ struct ByteProducts {
   }
 };
 
+// The lower or upper float16 of a word as tf32, which has all its numbers.
+RT_DEVICE uint32_t widened_half(uint32_t two, int upper) {
+  return rk::bit_cast<uint32_t>(float(half::from_bits(static_cast<uint16_t>(upper ? two >> 16 : two))));
+}
+
 // d += A·B of fragments of E that are 32 bytes deep, of float as tf32.
 template <class E>
 RT_DEVICE void multiply_fragments(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {

@@ -46,15 +46,18 @@ struct SkinnyParts<float, 3, N> {
 // How 8 warps divide the product. WK warps share the k of the same C tiles of columns; the 8/WK sets of such warps have
 // C tiles each, which together are the columns of an rTask. Weights are in slices: a block of each warp. MB is the most
 // rows, X the element type of A, of which one load brings V values.
-template <int MB, int C, int WK, int V, int Products, int Norm, int Pairs, int Staged, class X, class E, class Epi,
-          class Pro>
+// W is E, or half where products are made of float: these numbers are in tf32 what they are in float16.
+template <int MB, int C, int WK, int V, int Products, int Norm, int Pairs, int Staged, class X, class E, class W,
+          class Epi, class Pro>
 struct GemmSkinny {
   static constexpr int kThreads = 256;
   static constexpr int kRows = MB / 8;                // right fragments
   static constexpr int kColumns = 16 * C * (8 / WK);  // of B, or of both
   static constexpr int kOwn = kPerLoad<E>;            // values of k that a lane has of a block
   static constexpr int kDepth = 4 * kOwn;             // values of k of a block
-  static constexpr int kStreamStep = 2 * C * 16 * kThreads;
+  static constexpr bool kWidened = !std::is_same_v<W, E>;  // weights are halves
+  static constexpr int kLines = kWidened ? 1 : 2;          // of a lane in a block of a tile
+  static constexpr int kStreamStep = kLines * C * 16 * kThreads;
   // Staged rows: a piece has the rows' values for kPieceSlices slices.
   static constexpr int kSliceDepth = kDepth * WK, kWide = static_cast<int>(16 / sizeof(X));
   static constexpr int kSliceBytes = MB * kSliceDepth * static_cast<int>(sizeof(X));
@@ -66,6 +69,7 @@ struct GemmSkinny {
   static constexpr int kOperands = Staged && kRowBytes > kSums ? kRowBytes : kSums;
   static constexpr int kShared = kOperands + 4 * Norm * WK * MB;  // and sums of squares [m][wk], of distances
   static_assert(kOwn % V == 0 && C % Pairs == 0 && (MB == 8 || Norm == 0 && Pairs == 1), "");
+  static_assert(!kWidened || std::is_same_v<W, half> && std::is_same_v<E, float> && Products == 1, "");
 
   struct Args {
     rt::Ref a, b;
@@ -208,10 +212,10 @@ struct GemmSkinny {
     for (int c = 0; c < C; ++c) {
       RT_UNROLL
       for (int i = 0; i < 2; ++i) {
-        const Line line = lines[(2 * c + i) * kThreads];
+        const Line line = lines[(kLines * c + i % kLines) * kThreads];
         Left left;
         RT_UNROLL
-        for (int w = 0; w < 4; ++w) left.set(w, line.words[w]);
+        for (int w = 0; w < 4; ++w) left.set(w, kWidened ? widened_half(line.words[2 * i + w / 2], w % 2) : line.words[w]);
         RT_UNROLL
         for (int r = 0; r < kRows; ++r) multiply(left, right[r][i], sums[c][r]);
       }
