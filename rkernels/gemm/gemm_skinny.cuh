@@ -51,10 +51,10 @@ template <int MB, int C, int WK, int V, int Products, int Norm, int Pairs, int S
           class Epi, class Pro>
 struct GemmSkinny {
   static constexpr int kThreads = 256;
-  static constexpr int kRows = MB / 8;                // right fragments
-  static constexpr int kColumns = 16 * C * (8 / WK);  // of B, or of both
-  static constexpr int kOwn = kPerLoad<E>;            // values of k that a lane has of a block
-  static constexpr int kDepth = 4 * kOwn;             // values of k of a block
+  static constexpr int kRows = MB / 8;                     // right fragments
+  static constexpr int kColumns = 16 * C * (8 / WK);       // of B, or of both
+  static constexpr int kOwn = kPerLoad<E>;                 // values of k that a lane has of a block
+  static constexpr int kDepth = 4 * kOwn;                  // values of k of a block
   static constexpr bool kWidened = !std::is_same_v<W, E>;  // weights are halves
   static constexpr int kLines = kWidened ? 1 : 2;          // of a lane in a block of a tile
   static constexpr int kStreamStep = kLines * C * 16 * kThreads;
@@ -215,7 +215,8 @@ struct GemmSkinny {
         const Line line = lines[(kLines * c + i % kLines) * kThreads];
         Left left;
         RT_UNROLL
-        for (int w = 0; w < 4; ++w) left.set(w, kWidened ? widened_half(line.words[2 * i + w / 2], w % 2) : line.words[w]);
+        for (int w = 0; w < 4; ++w)
+          left.set(w, kWidened ? widened_half(line.words[2 * i + w / 2], w % 2) : line.words[w]);
         RT_UNROLL
         for (int r = 0; r < kRows; ++r) multiply(left, right[r][i], sums[c][r]);
       }

@@ -33,8 +33,7 @@ struct GatherMap {
       Pack<Out, VEC> out;
       RT_UNROLL
       for (int v = 0; v < VEC; ++v) {
-        out.v[v] =
-            Epi::apply(t, a.epi, static_cast<typename Epi::In>(slice.v[v]), c.at[0], c.at[1], c.at[2] * VEC + v);
+        out.v[v] = Epi::apply(t, a.epi, static_cast<typename Epi::In>(slice.v[v]), c.at[0], c.at[1], c.at[2] * VEC + v);
       }
       store_pack<Out, VEC>(t, a.dst, c.at, out);
     }
