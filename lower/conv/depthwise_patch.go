@@ -34,6 +34,9 @@ type depthwisePatch struct {
 	steps                   int64 // patches below each other that an rTask computes one after another
 }
 
+// bankBytes is what one access to shared memory brings from all of its banks.
+const bankBytes = 128
+
 // depthwiseAhead is how many steps' rows are on their way while conv_depthwise_strip computes one.
 const depthwiseAhead = 2
 
@@ -125,13 +128,23 @@ func (c *convolution) depthwiseStrips(b *build.Builder, p depthwisePatch) []dept
 
 // fits chooses how much shared memory the tile has, and reports whether there is as much.
 func (c *convolution) fits(b *build.Builder, p *depthwisePatch) bool {
-	row := p.width * p.quads * channelsAtOnce * int64(c.x.DType().Size())
+	row := c.patchPlaces(*p) * p.quads * channelsAtOnce * int64(c.x.DType().Size())
 	at, _ := slices.BinarySearch(depthwiseRooms, c.depthwiseWeights(*p)+p.ring(c)*row)
 	if at == len(depthwiseRooms) || depthwiseRooms[at] > int64(b.Target().SharedPerVEU) {
 		return false
 	}
 	p.room = depthwiseRooms[at]
 	return true
+}
+
+// patchPlaces is how many places a row of the patch has: one for each column, and where lanes would read from the same
+// banks an empty one behind each so many.
+func (c *convolution) patchPlaces(p depthwisePatch) int64 {
+	step, pixel := p.columns*c.stride[2], p.quads*channelsAtOnce*int64(c.x.DType().Size())
+	if step%2 != 0 || pixel >= bankBytes {
+		return p.width
+	}
+	return p.width + (p.width-1)/step
 }
 
 // outRows is how many rows of the output an rTask computes.

@@ -6,6 +6,9 @@
 //	row of the patch      0 1 2 3 4 5 6 7        a filter of 7 rows, RH = 2, stride 1
 //	filter row, sum 0     0 1 2 3 4 5 6
 //	filter row, sum 1       0 1 2 3 4 5 6
+//
+// Lanes beside each other read positions that are RW·STRIDE apart. Where that is an even number these fall on the same
+// banks, unless a place of the patch is left empty behind each so many positions.
 #pragma once
 
 #include "common/loaders.cuh"
@@ -25,6 +28,8 @@ struct ConvDepthwisePatch {
   static constexpr bool kEarly = true;
   static constexpr int V = 4;                           // channels of a thread
   static constexpr int kSpan = (RW - 1) * STRIDE + FW;  // positions of the patch that a row of sums meets
+  static constexpr int kStep = RW * STRIDE;             // positions from the windows of a thread to those of the next
+  static constexpr bool kGaps = kStep % 2 == 0 && QUADS * V * sizeof(X) < 128;
   using Quad = Pack<float, V>;
   using Stored = Pack<X, V>;
 
@@ -52,21 +57,23 @@ struct ConvDepthwisePatch {
     Quad* weights = reinterpret_cast<Quad*>(t.smem);
     Stored* patch = reinterpret_cast<Stored*>(t.smem + a.patch);
     bring_weights(t, a, c0, weights);
+    const int quad = t.tid % QUADS, channel = c0 + quad * V;
+    int group = t.tid / QUADS;
+    const int segment = take_digit(group, a.segments);
+    const bool mine = group < a.groups && channel < a.channels;
     t.wait_for_inputs();
     const X* x = t.template ptr<const X>(a.x) + place(image, a.win.step_n, c0);
     bring_rows<false>(t, a, x, row0 * STRIDE - a.win.pad_h, a.patch_rows, c0, patch, Ring{});
     rt::cp_async_commit();
+    const auto shared = operands_of(t, a, image, mine ? channel : 0);
     rt::cp_async_wait<0>();
     t.sync();
-    const int quad = t.tid % QUADS;
-    int group = t.tid / QUADS;
-    const int segment = take_digit(group, a.segments);
-    if (group >= a.groups || c0 + quad * V >= a.channels) return;
+    if (!mine) return;
     Quad sum[RH][RW] = {};
-    const int pitch = static_cast<int>(a.patch_columns.d) * QUADS;
-    add_rows<false>(a, weights + quad, patch + quad + group * RH * STRIDE * pitch + segment * RW * STRIDE * QUADS,
+    const int pitch = places(a) * QUADS;
+    add_rows<false>(a, weights + quad, patch + quad + group * RH * STRIDE * pitch + segment * place_of(kStep) * QUADS,
                     pitch, Ring{}, sum);
-    store_sums(t, a, image, row0 + group * RH, segment * RW, c0 + quad * V, sum);
+    store_sums(t, a, shared, image, row0 + group * RH, segment * RW, channel, sum);
   }
 
  protected:
@@ -75,6 +82,10 @@ struct ConvDepthwisePatch {
   struct Ring {
     int begin = 0, size = 0;
   };
+
+  // The place of a position in a row of the patch, and how many places a row has.
+  static RT_DEVICE constexpr int place_of(int column) { return kGaps ? column + column / kStep : column; }
+  static RT_DEVICE int places(const Args& a) { return place_of(static_cast<int>(a.patch_columns.d) - 1) + 1; }
 
   static RT_DEVICE void bring_weights(const rt::Task& t, const Args& a, int c0, Quad* weights) {
     const W* from = t.template ptr<const W>(a.w) + c0;
@@ -100,17 +111,22 @@ struct ConvDepthwisePatch {
     using Copy = Transfer<X, X, LOAD, Pro>;
     constexpr int kBatch = Copy::kAsync ? 1 : 16 / LOAD, kLoads = QUADS * V / LOAD;  // kLoads: of a pixel
     const Window& win = a.win;
-    const int w0 = -win.pad_w, row_loads = static_cast<int>(a.patch_columns.d) * kLoads;
-    const int count = rows * row_loads;
+    const int w0 = -win.pad_w, pitch = places(a) * QUADS * V;
+    const int count = rows * static_cast<int>(a.patch_columns.d) * kLoads;
     RK_UNROLL(1)
     for (int e = t.tid; e < count; e += kBatch * kThreads) {
       Copy copies[kBatch];
       const X* from[kBatch];
+      int to[kBatch];
       bool ok[kBatch];
       RT_UNROLL
       for (int b = 0; b < kBatch; ++b) {
         int h = (e + b * kThreads) / kLoads;
-        const int channel = (e + b * kThreads) % kLoads * LOAD, w = w0 + take_digit(h, a.patch_columns);
+        const int channel = (e + b * kThreads) % kLoads * LOAD, column = take_digit(h, a.patch_columns),
+                  w = w0 + column;
+        int row = h + ring.begin;
+        if (Wraps && row >= ring.size) row -= ring.size;
+        to[b] = row * pitch + place_of(column) * QUADS * V + channel;
         h += h0;
         ok[b] = static_cast<unsigned>(h) < static_cast<unsigned>(win.in_h) &
                 static_cast<unsigned>(w) < static_cast<unsigned>(win.in_w) & c0 + channel < a.channels;
@@ -120,14 +136,15 @@ struct ConvDepthwisePatch {
       RT_UNROLL
       for (int b = 0; b < kBatch; ++b) {
         if (e + b * kThreads >= count) break;
-        int to = e + b * kThreads;
-        if constexpr (Wraps) {
-          to += ring.begin * row_loads;
-          if (to >= ring.size * row_loads) to -= ring.size * row_loads;
-        }
-        copies[b].put(reinterpret_cast<X*>(patch) + to * LOAD, from[b], ok[b], a.pro);
+        copies[b].put(reinterpret_cast<X*>(patch) + to[b], from[b], ok[b], a.pro);
       }
     }
+  }
+
+  // A quad of the patch comes in one load, which nvcc would not make of elements of 16 bits.
+  static RT_DEVICE Quad quad_at(const Stored* from) {
+    using Words = Pack<uint32_t, sizeof(Stored) / 4>;
+    return floats(bit_cast<Stored>(*reinterpret_cast<const Words*>(from)));
   }
 
   template <class S>
@@ -147,7 +164,7 @@ struct ConvDepthwisePatch {
     for (int h = 0; h < a.filter_h + (RH - 1) * STRIDE; ++h) {
       Quad xs[kSpan];
       RT_UNROLL
-      for (int i = 0; i < kSpan; ++i) xs[i] = floats(from[i * QUADS]);
+      for (int i = 0; i < kSpan; ++i) xs[i] = quad_at(from + place_of(i) * QUADS);
       RT_UNROLL
       for (int r = 0; r < RH; ++r) {
         const int fh = h - r * STRIDE;
@@ -175,11 +192,12 @@ struct ConvDepthwisePatch {
     }
   }
 
-  static RT_DEVICE void store_sums(const rt::Task& t, const Args& a, int image, int row, int column, int channel,
-                                   const Quad (&sum)[RH][RW]) {
+  // `shared` are operands_of the channel.
+  template <class Shared>
+  static RT_DEVICE void store_sums(const rt::Task& t, const Args& a, const Shared& shared, int image, int row,
+                                   int column, int channel, const Quad (&sum)[RH][RW]) {
     using Out = typename Epi::Out;
     const int width = static_cast<int>(a.win.out_w.d), left = width - column, step = static_cast<int>(a.out.s1);
-    const auto shared = operands_of(t, a, image, channel);
     int p = row * width + column;
     // A number, so that the compiler sees at every store that it goes to global memory and changes no argument.
     int64_t line = rt::place_of(t.template ptr<Out>(a.out.ref) + element(a.out, image, p, channel));

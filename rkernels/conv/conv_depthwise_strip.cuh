@@ -45,10 +45,11 @@ struct ConvDepthwiseStrip : ConvDepthwisePatch<FW, STRIDE, RW, RH, QUADS, LOAD, 
     // The last strip of an image may be shorter than others.
     const int left = (static_cast<int>(a.win.out_h.d) - row0 + walk.rows - 1) / walk.rows;
     const int steps = left < walk.steps ? left : walk.steps;
-    const int quad = t.tid % QUADS, pitch = static_cast<int>(a.patch_columns.d) * QUADS;
+    const int quad = t.tid % QUADS, channel = c0 + quad * V, pitch = Base::places(a) * QUADS;
     int group = t.tid / QUADS;
     const int segment = take_digit(group, a.segments);
-    const bool mine = group < a.groups && c0 + quad * V < a.channels;
+    const bool mine = group < a.groups && channel < a.channels;
+    const auto shared = Base::operands_of(t, a, image, mine ? channel : 0);
     int first = group * RH * STRIDE;  // the row of the ring at which the thread's windows begin
     // The rows that come next: of the image, of the ring, and how many. The first step needs those that it shares with
     // the second one, too.
@@ -70,9 +71,10 @@ struct ConvDepthwiseStrip : ConvDepthwisePatch<FW, STRIDE, RW, RH, QUADS, LOAD, 
       if (s < 0) continue;
       if (mine) {
         Quad sum[RH][RW] = {};
-        Base::template add_rows<true>(a, weights + quad, patch + quad + first * pitch + segment * RW * STRIDE * QUADS,
-                                      pitch, {first, walk.ring}, sum);
-        Base::store_sums(t, a, image, row0 + group * RH, segment * RW, c0 + quad * V, sum);
+        const int column = segment * Base::place_of(Base::kStep);
+        Base::template add_rows<true>(a, weights + quad, patch + quad + first * pitch + column * QUADS, pitch,
+                                      {first, walk.ring}, sum);
+        Base::store_sums(t, a, shared, image, row0 + group * RH, segment * RW, channel, sum);
       }
       first += walk.rows * STRIDE;
       if (first >= walk.ring) first -= walk.ring;
