@@ -51,7 +51,7 @@ func (p depthwisePatch) ring(c *convolution) int64 {
 // depthwisePatches are tiles of several shapes. There are none if the filter is none for the kernel.
 func (c *convolution) depthwisePatches(b *build.Builder) []depthwisePatch {
 	if !depthwiseWidths[c.kernel[2]] || c.stride[1] != c.stride[2] || c.stride[1] > 2 || c.dilation[1] != 1 ||
-		c.dilation[2] != 1 || !c.servesPatches(b) {
+		c.dilation[2] != 1 {
 		return nil
 	}
 	var out []depthwisePatch
@@ -74,14 +74,6 @@ func (c *convolution) depthwisePatches(b *build.Builder) []depthwisePatch {
 		}
 	}
 	return out
-}
-
-// servesPatches reports whether copying patches is worth while. On an H200 it is in 16 bits. In float32 it is where the
-// largest tiles are more than vEUs; by itself an rTask of conv_depthwise has the first elements sooner.
-func (c *convolution) servesPatches(b *build.Builder) bool {
-	largest := depthwiseThreads * channelsAtOnce * depthwiseRuns[0][0] * depthwiseRuns[0][1]
-	return c.x.DType().Size() < ir.Float32.Size() ||
-		c.images*c.positions()*c.groups > int64(b.Target().VEUs)*largest
 }
 
 // depthwisePatch is a tile that has an element for each thread, or, with few, a smaller one so that there is one for
