@@ -13,6 +13,7 @@ var patchShapes = []TileShape{
 	{128, 64, 0, 32, 32, 1, 1, 0, 0, false, false, 0},
 	{128, 32, 0, 32, 16, 1, 1, 0, 0, false, false, 0},
 	{64, 32, 0, 16, 16, 1, 1, 0, 0, false, false, 0},
+	{128, 16, 0, 16, 16, 1, 1, 0, 0, false, false, 0},
 }
 
 // PatchShapes are the tiles of conv_patch of which an m×n result fills more than half; the widest ones alone where these

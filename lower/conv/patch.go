@@ -10,6 +10,7 @@ import (
 	"github.com/rammerc/rammerc/lower/contraction"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -63,7 +64,29 @@ type patchTile struct {
 	rows        int64 // of the output
 	height      int64 // of the patch
 	patch, sums int64 // where they begin, in bytes
+	copied      patchCopy
 	room        int64
+}
+
+// patchCopy is how rows of the image come to shared memory as they are, if they do: where they begin there, in bytes,
+// the first column, and how many times 16 bytes a row has.
+type patchCopy struct{ rows, at, first, loads int64 }
+
+// patchRowsOf is how rows of the image are copied for a patch with such units. There are none to copy where they are not
+// made of 16 aligned bytes, or a prologue must not see what is outside of the image.
+func (c *convolution) patchRowsOf(u patchUnits) (p patchCopy) {
+	per := contraction.PerLoad(c.x.DType())
+	ok := c.prologue == nil && c.x.Strides[4] == 1 && c.in[2]%per == 0 && c.x.Offset%per == 0
+	for _, d := range []int{0, 1, 3} {
+		ok = ok && c.x.Stride(d)%per == 0
+	}
+	if !ok || functor.RealType(c.x.DType()) != ir.Float32 {
+		return p
+	}
+	p.rows, p.first = 1, floorDiv(-c.pad[2], per)*per
+	end := (u.phases*(c.out[2]-1)+u.filter)*u.pixels - c.pad[2]
+	p.loads = build.CeilDiv(end-p.first, per)
+	return p
 }
 
 // patchTiles are the tiles in which conv_patch can carry out the convolution of single images.
@@ -96,6 +119,9 @@ func (c *convolution) patchTile(s contraction.TileShape, u patchUnits, rows, mos
 	offsets := build.CeilDiv(int64(ir.Int32.Size())*s.BK/u.elements, unitBytes)
 	t.patch = unitBytes * (lines + offsets + 1) // a unit of zeros stands before the patch
 	end := t.patch + unitBytes*t.height*u.phases*u.plane
+	t.copied = c.patchRowsOf(u)
+	t.copied.at = end
+	end += unitBytes * t.copied.rows * c.inC * t.height * t.copied.loads
 	if rows*c.out[2] > s.BM {
 		t.sums = end
 	}
@@ -153,11 +179,12 @@ func (c *convolution) patchCandidate(b *build.Builder, p patchTile, t *tails.Tai
 		arg.Int("image_positions", positions), arg.Int("channels", c.inC), arg.Int("patch_rows", p.height),
 		arg.Div("patch_units", u.phases*(c.out[2]-1)+u.filter), arg.Div("phases", u.phases), arg.Int("plane", u.plane),
 		arg.Div("filter_units", u.filter), arg.Int("units", c.kernel[1]*u.filter), arg.Div("depth", depth),
-		arg.Int("patch", p.patch), arg.Int("sums", p.sums),
+		arg.Int("patch", p.patch), arg.Int("sums", p.sums), arg.Int("rows_at", p.copied.at),
+		arg.Int("first_column", p.copied.first), arg.Div("height", p.height), arg.Div("row_loads", max(1, p.copied.loads)),
 		{Name: "win", Value: c.window()}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 	}
 	return &roperator.Candidate{
-		Inst:  b.Instance("conv_patch", s.PatchParams([]any{u.pixels, p.room}, c.x.DType(), t.Functor, pro)...),
+		Inst:  b.Instance("conv_patch", s.PatchParams([]any{u.pixels, p.copied.rows, p.room}, c.x.DType(), t.Functor, pro)...),
 		Tasks: int(c.images * tr * tn), Args: args,
 		Reads:  append(roperator.AppendRead(nil, c.x, readBox), t.Reads(outBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: outBox}},

@@ -8,7 +8,8 @@
 //	in shared memory             u0 u2 u4 u6 … │ u1 u3 u5 …   phases = 2: units that are so many apart are neighbours
 //
 // In this order the units of neighbouring output columns under one unit of the filter are neighbours in shared memory,
-// from where windows.cuh multiplies them.
+// from where windows.cuh multiplies them. Where rows of the image can be copied 16 bytes at a time, they come to shared
+// memory as they are first: a thread then has all its copies on their way at once, and units are made of what has come.
 #pragma once
 
 #include "conv/gather.cuh"
@@ -17,9 +18,10 @@
 
 namespace rk {
 
-// PIXELS is how many pixels a unit has, and ROOM the bytes of shared memory of an rTask. X is the element type of the
-// image, E what is multiplied and what weights are packed as.
-template <int BM, int BN, int WM, int WN, int Products, int PIXELS, int ROOM, class X, class E, class Epi, class Pro>
+// PIXELS is how many pixels a unit has, Rows whether rows of the image come as they are, and ROOM the bytes of shared
+// memory of an rTask. X is the element type of the image, E what is multiplied and what weights are packed as.
+template <int BM, int BN, int WM, int WN, int Products, int PIXELS, int Rows, int ROOM, class X, class E, class Epi,
+          class Pro>
 struct ConvPatch {
   // The warps share a tile of BM positions as in other kernels. Its depth of stages plays no part here.
   using T = TensorTile<E, X, E, BM, BN, 32, WM, WN, 1, 1, false, true, false, false, Products>;
@@ -48,6 +50,10 @@ struct ConvPatch {
     int32_t units;        // of the whole filter
     Div depth;            // units of a packed line of weights: as many and, behind them, those that fill a fragment
     int32_t patch, sums;  // where the patch and the sums of a tile begin in shared memory
+    // Rows of the image that come as they are, of each channel those of the patch: where they begin in shared memory,
+    // their first column, and 16 bytes of them.
+    int32_t rows_at, first_column;
+    Div height, row_loads;
     Window win;
     typename Epi::Args epi;
     typename Pro::Args pro;
@@ -61,14 +67,23 @@ struct ConvPatch {
     Product::bring_weights(t, a.w, a.depth, n0, in);
     find_offsets(t, a, in);
     const ConstantScale<T> scale(t, a.scale);
-    t.wait_for_inputs();
-    bring_patch(t, a, t.template ptr<const X>(a.x) + place(image, a.win.step_n), r0, in.patch);
-    rt::cp_async_commit();
-    rt::cp_async_wait<0>();
-    t.sync();
     const int columns = static_cast<int>(a.win.out_w.d), left = static_cast<int>(a.win.out_h.d) - r0;
     const int count = (left < a.rows ? left : a.rows) * columns;
     const int i0 = a.image_positions > 0 ? 0 : image, p0 = image * a.image_positions + r0 * columns;
+    t.wait_for_inputs();
+    const X* x = t.template ptr<const X>(a.x) + place(image, a.win.step_n);
+    if constexpr (Rows) {
+      bring_rows(t, a, x, r0);
+    } else {
+      bring_patch(t, a, x, r0, in.patch);
+    }
+    rt::cp_async_commit();
+    rt::cp_async_wait<0>();
+    t.sync();
+    if constexpr (Rows) {
+      make_units(t, a, in.patch);
+      t.sync();
+    }
     const auto rows = [&](const typename T::At& at, int m0) {
       return typename Product::Rows(in, at, [&](int m) { return window(a, in.patch, m0 + m, count); });
     };
@@ -89,6 +104,43 @@ struct ConvPatch {
   }
 
   static RT_DEVICE int row_units(const Args& a) { return static_cast<int>(a.phases.d) * a.plane; }
+
+  // Rows of the image, of 16 bytes that are inside of it or outside.
+  static RT_DEVICE void bring_rows(const rt::Task& t, const Args& a, const X* image, int r0) {
+    constexpr int kLoad = kPerLoad<X>;
+    const Window& win = a.win;
+    const int h0 = r0 * static_cast<int>(win.stride_h.d) - win.pad_h, w0 = a.first_column;
+    const Div loads = a.row_loads, height = a.height;
+    const int count = a.channels * static_cast<int>(height.d * loads.d);
+    X* to = reinterpret_cast<X*>(t.smem + a.rows_at);
+    RK_UNROLL(1)
+    for (int e = t.tid; e < count; e += kThreads) {
+      int channel = e;
+      const int w = w0 + take_digit(channel, loads) * kLoad, h = h0 + take_digit(channel, height);
+      const bool ok = static_cast<unsigned>(h) < static_cast<unsigned>(win.in_h) &
+                      static_cast<unsigned>(w) < static_cast<unsigned>(win.in_w);
+      rt::cp_async_or_zero<16>(to + e * kLoad, image + place(channel, win.step_c, place(h, win.step_h, w)), ok);
+    }
+  }
+  static RT_DEVICE void make_units(const rt::Task& t, const Args& a, Unit* patch) {
+    const int pitch = static_cast<int>(a.row_loads.d) * kPerLoad<X>, plane = static_cast<int>(a.height.d) * pitch;
+    const int count = a.patch_rows * static_cast<int>(a.patch_units.d), channels = a.channels;
+    const X* rows = reinterpret_cast<const X*>(t.smem + a.rows_at) - a.win.pad_w - a.first_column;
+    RK_UNROLL(1)
+    for (int e = t.tid; e < count; e += kThreads) {
+      int row = e;
+      int column = take_digit(row, a.patch_units);
+      const X* from = rows + row * pitch + column * PIXELS;
+      Unit unit;
+      RT_UNROLL
+      for (int i = 0; i < kUnit; ++i) {
+        const int c = i % kChannels, pixel = i / kChannels;
+        unit.v[i] = c < channels ? Product::multiplied(float(from[c * plane + pixel])) : E();
+      }
+      const int phase = take_digit(column, a.phases);
+      patch[row * row_units(a) + phase * a.plane + column] = unit;
+    }
+  }
 
   // A thread brings a few units at a time, whose loads are on their way together. What is outside of the image is zero.
   static RT_DEVICE void bring_patch(const rt::Task& t, const Args& a, const X* image, int r0, Unit* patch) {
