@@ -136,7 +136,9 @@ func TestConvPatch(t *testing.T) {
 	cases := []Case{
 		conv("2,3,33,30", []int{40, 3, 7, 7}, 40, "pads = [3, 3, 3, 3], strides = [2, 2]"),
 		conv("1,3,40,36", []int{96, 3, 4, 4}, 96, "strides = [4, 4]"),
+		conv("2,3,31,48", []int{40, 3, 7, 7}, 40, "pads = [3, 3, 3, 3], strides = [2, 2]"), // rows come as they are
 		conv("2,1,17,19", []int{64, 1, 3, 3}, 0, "pads = [1, 0, 2, 1]"),
+		conv("1,3,40,32", []int{16, 3, 3, 3}, 16, "pads = [1, 1, 1, 1], strides = [2, 2]"), // 16 channels
 		conv("1,4,21,40", []int{24, 4, 3, 5}, 24, "pads = [1, 2, 1, 2], strides = [1, 2]"),
 		conv("1,3,59,59", []int{64, 3, 11, 11}, 64, "pads = [2, 2, 2, 2], strides = [4, 4]"),
 		conv("1,7,12,70", []int{70, 7, 2, 3}, 70, "strides = [3, 1]"), // of 16 bits alone
@@ -151,6 +153,33 @@ func TestConvPatch(t *testing.T) {
 		c.Out, c.Body = "%last", strings.TrimRight(c.Body, "\n")+"\n%last = Transpose(%y) {perm = [0, 2, 3, 1]}"
 	}
 	Check(t, inEachArithmetic(cases))
+}
+
+// Images that are cut into blocks, with rows or channels innermost: conv_blocks.
+func TestConvBlocks(t *testing.T) {
+	conv := func(x string, w []int, bias int, attrs string) Case { return convCase("Conv", x, w, bias, attrs) }
+	rows := []Case{
+		conv("1,3,64,80", []int{40, 3, 16, 16}, 40, "strides = [16, 16]"),
+		conv("2,3,21,36", []int{96, 3, 4, 4}, 96, "strides = [4, 4]"), // a row is left over
+		conv("1,2,18,24", []int{33, 2, 3, 4}, 0, "strides = [3, 8]"),
+		conv("3,5,12,24", []int{130, 5, 2, 8}, 130, "strides = [5, 8]"),
+	}
+	for i := range rows {
+		c := &rows[i]
+		c.Out, c.Body = "%last", strings.TrimRight(c.Body, "\n")+"\n%last = Transpose(%y) {perm = [0, 2, 3, 1]}"
+	}
+	last := []Case{
+		conv("2,32,14,14", []int{64, 32, 2, 2}, 64, "strides = [2, 2]"),
+		conv("1,96,9,11", []int{50, 96, 2, 2}, 50, "strides = [2, 2]"),
+		conv("1,64,15,13", []int{136, 64, 1, 1}, 136, "strides = [2, 2]"),
+		conv("1,24,13,12", []int{64, 24, 2, 3}, 0, "strides = [3, 4]"),
+		{Name: "prologue and residual", In: "%x: float32[2,32,8,8], %r: float32[2,40,4,4]", Body: weights("w", 40, 32, 2, 2) +
+			weights("b", 40) + fused("Conv",
+			"%px: float32[2,32,8,8], %pw: float32[40,32,2,2], %pb: float32[40], %pr: float32[2,40,4,4]",
+			"%a = Relu(%px)\n%m = Conv(%a, %pw, %pb) {strides = [2, 2]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z",
+			"%x, %w, %b, %r"), Out: "%y"},
+	}
+	Check(t, inEachArithmetic(append(rows, OnlyChannelsLast(last)...)))
 }
 
 // Groups of few channels: conv_groups.

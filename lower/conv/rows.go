@@ -127,12 +127,15 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 	tasks := func(s contraction.TileShape) int64 {
 		return c.images * c.groups * build.CeilDiv(c.positions(), s.BM) * build.CeilDiv(c.outC, s.BN)
 	}
+	patches, groups, blocks := single.patchTiles(b), single.groupTiles(b), c.blockTiles(b)
 	splits := contraction.SplitsFor(b.Target(), c.elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape),
-		b.Share(g), c.splitTaps(b)...)
+		b.Share(g), append(c.splitTaps(b), c.splitBlocks(b, blocks)...)...)
 	splits = contraction.FullSplits(shapes, c.inC*c.taps(), splits)
-	patches, groups := single.patchTiles(b), single.groupTiles(b)
 	if len(patches)+len(groups) > 0 {
 		splits = 1
+	}
+	if splits > 1 {
+		blocks = nil
 	}
 	taps := c.tapTiles(b, splits)
 	contraction.AddSplit(b, g, c.kind, c.elements, c.tail, splits,
@@ -146,6 +149,9 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 			}
 			for _, p := range taps {
 				out = append(out, c.tapCandidate(b, p, t, splits))
+			}
+			for _, p := range blocks {
+				out = append(out, c.blockCandidate(b, p, t))
 			}
 			for _, p := range groups {
 				out = append(out, single.groupCandidate(b, p, t, c.images < single.images))

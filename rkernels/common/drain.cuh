@@ -107,7 +107,24 @@ struct PackDrain {
 
 // Nothing was asked for early.
 struct NoRows {
-  static constexpr bool kUsed = false;
+  static constexpr bool kUsed = false, kColumns = false;
+};
+
+// What an epilogue needs of a thread's columns, which is asked for while operands are on their way: behind the sums it
+// would be waited for. Threads that have no column ask for the last one.
+template <int Threads, int Rows, int Cols, int Most, class Epi, bool Packs = (Epi::kPack > 1)>
+struct EarlyColumns : NoRows {
+  RT_DEVICE EarlyColumns(const rt::Task&, const typename Epi::Args&, const TilePlace&) {}
+};
+template <int Threads, int Rows, int Cols, int Most, class Epi>
+struct EarlyColumns<Threads, Rows, Cols, Most, Epi, true> : NoRows {
+  static constexpr bool kColumns = true;
+  typename Epi::Column column;
+  RT_DEVICE EarlyColumns(const rt::Task& t, const typename Epi::Args& epi, const TilePlace& place) {
+    const int i2 = place.i2 + t.tid % PackDrain<Threads, Rows, Cols, Most, Epi>::kAcross * Epi::kPack;
+    const int last = place.end2 - Epi::kPack;
+    column = Epi::load_column(t, epi, place.i0, 0, i2 < last ? i2 : last);
+  }
 };
 
 // What an epilogue needs of all rows of a thread, of Parts parts of the columns, which is asked for before the sums are
@@ -120,6 +137,7 @@ class EarlyRows {
 
  public:
   static constexpr bool kUsed = D::kIntegers && !std::is_empty_v<Row> && sizeof(Row) == 4 && kAll <= 16;
+  static constexpr bool kColumns = false;
   // Cols is from a part to the next.
   template <int Cols>
   RT_DEVICE void load(const rt::Task& t, const typename Epi::Args& epi, const TilePlace& place) {
@@ -207,6 +225,17 @@ class RowOperands {
   Words near_[kWaiting + 1], coming_[kWaiting + 1];
 };
 
+// What the epilogue needs of the columns of a thread from i2 on.
+template <class Epi, class Early>
+RT_DEVICE typename Epi::Column column_of(const rt::Task& t, const typename Epi::Args& epi, const Early& early, int i0,
+                                         int i2) {
+  if constexpr (Early::kColumns) {
+    return early.column;
+  } else {
+    return Epi::load_column(t, epi, i0, 0, i2);
+  }
+}
+
 // drain_elements by packs. The ends of the result along i2 are ends of packs.
 template <int Threads, int Rows, int Cols, int LDC, int KG, int Most, class Epi, class Sum, class Early>
 RT_DEVICE void drain_packs(const rt::Task& t, const Sum* sums, const rt::Operand3& out, const typename Epi::Args& epi,
@@ -221,7 +250,7 @@ RT_DEVICE void drain_packs(const rt::Task& t, const Sum* sums, const rt::Operand
   const int i1 = place.i1 + row;
   int left = place.end1 - i1;
   if (D::kDraining < Threads && t.tid >= D::kDraining || i2 >= place.end2) return;
-  const typename Epi::Column column = Epi::load_column(t, epi, place.i0, 0, i2);
+  const typename Epi::Column column = column_of<Epi>(t, epi, early, place.i0, i2);
   RowOperands<D, Epi, Early> operands(t, epi, early, place.i0, i1, i2, last1);
   const Sum* from = sums + row * LDC + col;
   // A number, so that the compiler sees at every store that it goes to global memory and changes no argument.
