@@ -20,8 +20,9 @@ set -uo pipefail
 mkdir -p "$2"
 models=$1 out=$2
 source "$(dirname "$0")/gpu_common.sh"
-read -ra timed <<<"${TIMED:-bert_l2_b1_s128 bert_l2_b1_s512 convnext_tiny efficientnet_b0 googlenet gpt2_l2 inception_v3 mobilenet_v3_small \
-  resnet50 squeezenet1_1 swin_t vgg11 vit_tiny_patch16_224 bert_l2_b8_s128 resnet50_b8 convnext_tiny_b8 resnet50_b32}"
+read -ra timed <<<"${TIMED:-alexnet bert_l2_b1_s128 bert_l2_b1_s512 bert_l4_s32 convnext_tiny deepspeech2 densenet121 efficientnet_b0 googlenet \
+  gpt2_l2 inception_v3 lstm_tc mobilenet_v3_small nasnet_cifar regnet_y_400mf resnet18 resnet50 resnext29_16x64d seq2seq squeezenet1_1 \
+  swin_t vgg11 vit_tiny_patch16_224 bert_l2_b8_s128 resnet50_b8 convnext_tiny_b8 resnet50_b32}"
 read -ra families <<<"${FAMILIES:-gemm conv depthwise attention gemv}"
 other=$(($(nvidia-smi -L | wc -l) > 1 ? 1 : 0)) # the GPU of operators and plans
 
