@@ -49,6 +49,7 @@ func TestSqueezeExcite(t *testing.T) {
 		squeezeCase("0,8,6,6", 8, 2, mean, relu, sigmoid, true),     // no image
 		squeezeCase("1,4,90,100", 4, 2, mean, relu, sigmoid, true),  // more positions than an rTask sums up
 		squeezeCase("1,40,11,12", 40, 5, mean, "%u = Neg(%a)", "%s = Identity(%d)", true),
+		squeezeCase("1,64,40,41", 64, 300, mean, swish, hard, true), // more parts and weights than threads load at once
 	})))
 }
 
@@ -67,13 +68,17 @@ func TestDepthwiseSqueeze(t *testing.T) {
 		swish = "%g = Sigmoid(%a)\n%u = Mul(%a, %g)"
 		gate  = "%s = Sigmoid(%d)"
 	)
-	Check(t, OnlyChannelsLast(WithPrecisions([]Case{
+	Check(t, WithStorage(OnlyChannelsLast([]Case{
 		behind("1,16,20,21", squeezeCase("1,16,20,21", 16, 8, mean, swish, gate, true), 16, 3, "pads = [1, 1, 1, 1]"),
 		behind("2,72,7,7", squeezeCase("2,72,7,7", 72, 20, mean, swish, gate, true), 72, 5, "pads = [2, 2, 2, 2]"),
 		behind("1,320,9,9", squeezeCase("1,320,4,4", 320, 32, mean, swish, gate, true), 320, 3, "strides = [2, 2]"),
 		behind("1,1200,3,1", squeezeCase("1,1200,3,1", 1200, 3, mean, swish, gate, false), 1200, 1, "pads = [0, 0, 0, 0]"),
 		behind("1,8,3,600", squeezeCase("1,8,3,600", 8, 2, mean, swish, gate, true), 8, 3, "pads = [1, 1, 1, 1]"),
 		behind("1,8,6,6", squeezeCase("1,8,6,6", 8, 300, mean, swish, gate, true), 8, 3, "pads = [1, 1, 1, 1]"),
+		behind("2,200,13,9", squeezeCase("2,200,7,5", 200, 70, mean, swish, gate, true), 200, 5,
+			"strides = [2, 2], pads = [2, 2, 2, 2]"),
+		behind("1,576,7,7", squeezeCase("1,576,7,7", 576, 144, mean, swish, gate, true), 576, 3, "pads = [1, 1, 1, 1]"),
+		behind("9,36,7,7", squeezeCase("9,36,7,7", 36, 9, mean, swish, gate, true), 36, 7, "pads = [3, 3, 3, 3]"),
 	})))
 }
 

@@ -36,14 +36,14 @@ func addDepthwise(b *build.Builder, g *build.Group, c *convolution) error {
 	c.tail.Run = channelsAtOnce
 	t := tails.New(b, g, c.tail)
 	w := packTaps(b, c)
-	if s := b.Squeeze(g.Outputs[0]); s != nil && s.W.Shape[1] <= depthwiseThreads && !t.Moves() {
+	if s := b.Squeeze(g.Outputs[0]); s != nil && !t.Moves() {
 		if d := c.squeezed(b, t, w, s); d != nil {
 			b.Add(g.Kind()+" (squeeze)", d)
 			return nil
 		}
 	}
 	var out []*roperator.Candidate
-	for _, p := range c.depthwisePatches(b) {
+	for _, p := range c.depthwisePatches(b, 0) {
 		out = append(out, c.depthwisePatchCandidate(b, t, w, p))
 	}
 	if len(out) == 0 {
@@ -59,7 +59,7 @@ func (c *convolution) depthwiseRows(b *build.Builder, t *tails.Tail, w roperator
 	var out []*roperator.Candidate
 	for _, run := range []int64{4, 2, 1} {
 		if run < 2*c.out[2] {
-			out = append(out, c.depthwiseCandidate(b, "conv_depthwise", t, w, run))
+			out = append(out, c.depthwiseCandidate(b, t, w, run))
 		}
 	}
 	return out
@@ -88,7 +88,7 @@ var depthwiseWidths = map[int64]bool{3: true, 5: true, 7: true}
 
 // depthwiseCandidate computes so many positions of a row in a thread. An rTask has as many rows and channels as keep
 // its threads busy once.
-func (c *convolution) depthwiseCandidate(b *build.Builder, kernel string, t *tails.Tail, w roperator.View,
+func (c *convolution) depthwiseCandidate(b *build.Builder, t *tails.Tail, w roperator.View,
 	run int64) *roperator.Candidate {
 	width, stride := c.kernel[2], c.stride[2]
 	if !depthwiseWidths[width] || stride > 2 || c.dilation[2] != 1 {
@@ -109,7 +109,7 @@ func (c *convolution) depthwiseCandidate(b *build.Builder, kernel string, t *tai
 	pro, proArgs := tails.Prologue(c.x.DType(), c.prologue)
 	out := float64(4 * quads * rows * c.out[2])
 	return &roperator.Candidate{
-		Inst:  b.Instance(kernel, width, stride, run, c.x.DType(), w.DType(), t.Functor, pro),
+		Inst:  b.Instance("conv_depthwise", width, stride, run, c.x.DType(), w.DType(), t.Functor, pro),
 		Tasks: int(c.images * tq * tr),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.x), arg.Ref("w", w), {Name: "out", Value: arg.Operand3(t.Out)},
@@ -138,44 +138,4 @@ func (c *convolution) depthwiseInput(outBox func(task int, lo, hi []int64)) func
 		lo[1], hi[1] = lo[2], hi[2]
 		c.spatialBox(p0, p1, lo[2:], hi[2:])
 	}
-}
-
-// mostSqueezeLatencies is how long an rTask may read the weights of the squeeze, in latencies of the target. With more
-// weights the rOperator that squeezes by itself is faster, since its rTasks have fewer channels each. On an H200 that
-// separates the blocks of EfficientNet, which gain 4 % by squeezing, from those of MobileNetV3 with most units.
-const mostSqueezeLatencies = 1.1
-
-// squeezed is the candidate that squeezes what it makes. As all candidates of an rOperator write the same parts, there
-// is one: of the runs whose rTasks have a vEU each, the one with most rTasks; else the one with fewest. It is nil where
-// squeezing takes longer than it saves.
-func (c *convolution) squeezed(b *build.Builder, t *tails.Tail, w roperator.View,
-	s *build.Squeeze) *roperator.Candidate {
-	var best *roperator.Candidate
-	for _, run := range []int64{4, 2, 1} {
-		if run >= 2*c.out[2] {
-			continue
-		}
-		d := c.depthwiseCandidate(b, "conv_depthwise_squeeze", t, w, run)
-		if best == nil || d.Tasks <= b.Target().VEUs {
-			best = d
-		}
-	}
-	units := s.W.Shape[1]
-	weights := s.W.Bytes(float64(min(c.groups, depthwiseThreads) * units))
-	if weights > mostSqueezeLatencies*b.Target().Latency*b.Target().L2Rate {
-		return nil
-	}
-	s.Parts = int64(best.Tasks) / c.images
-	s.Part = b.Temp("squeezed", ir.Float32, []int64{c.images, s.Parts, units})
-	best.Args = []rkernels.Field{
-		{Name: "conv", Value: rkernels.Struct(best.Args)}, arg.Ref("weights", s.W), arg.Ref("part", s.Part),
-		arg.Div("units", units), {Name: "positions", Value: rkernels.Float(float64(c.positions()))},
-	}
-	best.Writes = append(best.Writes, roperator.Access{View: s.Part, Box: func(task int, lo, hi []int64) {
-		lo[0], lo[1], lo[2] = int64(task)/s.Parts, int64(task)%s.Parts, 0
-		hi[0], hi[1], hi[2] = lo[0]+1, lo[1]+1, units
-	}})
-	best.Work.ConstBytes += weights
-	best.Work.WriteBytes += s.Part.Bytes(float64(units))
-	return best
 }

@@ -32,6 +32,7 @@ type depthwisePatch struct {
 	height, width           int64 // of the patch
 	room                    int64
 	steps                   int64 // patches below each other that an rTask computes one after another
+	units                   int64 // that it squeezes its channels to, 0 if it does not
 }
 
 // bankBytes is what one access to shared memory brings from all of its banks.
@@ -48,8 +49,9 @@ func (p depthwisePatch) ring(c *convolution) int64 {
 	return p.height + depthwiseAhead*p.groups*p.rows*c.stride[1]
 }
 
-// depthwisePatches are tiles of several shapes. There are none if the filter is none for the kernel.
-func (c *convolution) depthwisePatches(b *build.Builder) []depthwisePatch {
+// depthwisePatches are tiles of several shapes, which squeeze their channels to so many units if there are any. There
+// are none if the filter is none for the kernel.
+func (c *convolution) depthwisePatches(b *build.Builder, units int64) []depthwisePatch {
 	if !depthwiseWidths[c.kernel[2]] || c.stride[1] != c.stride[2] || c.stride[1] > 2 || c.dilation[1] != 1 ||
 		c.dilation[2] != 1 {
 		return nil
@@ -65,6 +67,7 @@ func (c *convolution) depthwisePatches(b *build.Builder) []depthwisePatch {
 				if !ok {
 					continue
 				}
+				p.units = units
 				for _, p := range append([]depthwisePatch{p}, c.depthwiseStrips(b, p)...) {
 					if c.fits(b, &p) && !slices.Contains(out, p) {
 						out = append(out, p)
@@ -103,7 +106,7 @@ func (c *convolution) depthwisePatch(b *build.Builder, run [2]int64, quads int64
 // threads: on an H200 their strips were slower in 7 of 10 layers with batches.
 func (c *convolution) depthwiseStrips(b *build.Builder, p depthwisePatch) []depthwisePatch {
 	var out []depthwisePatch
-	if c.x.DType().Size() >= ir.Float32.Size() {
+	if c.x.DType().Size() >= ir.Float32.Size() || p.units > 0 {
 		return nil
 	}
 	for crowd := int64(1); crowd <= 2; crowd++ {
@@ -120,8 +123,7 @@ func (c *convolution) depthwiseStrips(b *build.Builder, p depthwisePatch) []dept
 
 // fits chooses how much shared memory the tile has, and reports whether there is as much.
 func (c *convolution) fits(b *build.Builder, p *depthwisePatch) bool {
-	row := c.patchPlaces(*p) * p.quads * channelsAtOnce * int64(c.x.DType().Size())
-	at, _ := slices.BinarySearch(depthwiseRooms, c.depthwiseWeights(*p)+p.ring(c)*row)
+	at, _ := slices.BinarySearch(depthwiseRooms, c.squeezeMatrix(*p)+p.squeezeBytes())
 	if at == len(depthwiseRooms) || depthwiseRooms[at] > int64(b.Target().SharedPerVEU) {
 		return false
 	}
@@ -167,7 +169,10 @@ func (c *convolution) depthwisePatchCandidate(b *build.Builder, t *tails.Tail, w
 		arg.Int("patch", c.depthwiseWeights(p)),
 		{Name: "win", Value: c.window()}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 	}
-	if p.steps > 1 {
+	switch {
+	case p.units > 0:
+		name = "conv_depthwise_patch_squeeze"
+	case p.steps > 1:
 		name, args = "conv_depthwise_strip", []rkernels.Field{
 			{Name: "conv", Value: rkernels.Struct(args)}, arg.Int("steps", p.steps), arg.Int("ring", p.ring(c)),
 		}

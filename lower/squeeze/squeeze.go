@@ -36,7 +36,7 @@ type block struct {
 	gateArgs     rkernels.Struct
 	group        *build.Group
 	copied       roperator.View // where the result must be copied to if the kernel cannot write it there
-	acrossLanes  bool           // neighbours in memory are in different channels
+	across       int64          // channels of a thread where neighbours in memory are in different channels, else 0
 	parts, chunk int64          // of the first rOperator, for each image: rTasks, and positions of one
 }
 
@@ -85,8 +85,7 @@ func Announce(b *build.Builder, g *build.Group, v *ir.Value) {
 
 // packedFirst is the first matrix, [unit][channel], as rKernels that squeeze read it: [channel][unit].
 func packedFirst(b *build.Builder, w roperator.View) roperator.View {
-	v := packed(b, w.Permute([]int64{1, 0}), "squeeze")
-	return roperator.Contiguous(v.Buf, []int64{w.Shape[1], w.Shape[0]})
+	return packed(b, w.Permute([]int64{1, 0}), "squeeze")
 }
 
 // The channels of an rTask are fixed by how its threads share them, and so are the most positions that one may have.
@@ -95,18 +94,21 @@ const (
 	squeezed     = 32   // channels of an rTask of the first rOperator
 	mostSqueezed = 4096 // positions of one
 	warps        = 8
-	perThread    = 8 // elements that a thread of the second rOperator multiplies
+	wide         = 4 // channels that a thread of the second rOperator has where they are neighbours in memory
 	// fewestPositions is how many are worth an rTask of their own.
 	fewestPositions = 32
 )
 
-// excited are the channels of an rTask of the second rOperator, and the most positions of one. Across, each lane of a
-// warp has a channel, otherwise each warp.
+// excited are the channels of an rTask of the second rOperator, and the most positions of one: a thread has eight, or
+// four of several channels.
 func (s *block) excited() (channels, positions int64) {
-	if s.acrossLanes {
-		return 32, perThread * warps
+	switch s.across {
+	case 0: // a warp has a channel
+		return warps, 8 * 32
+	case 1: // a lane has one
+		return 32, 8 * warps
 	}
-	return warps, perThread * 32
+	return 32, 4 * warps * s.across
 }
 
 // addSqueeze adds the first rOperator, and returns the parts that it makes, as [image][part][unit].
@@ -114,27 +116,28 @@ func (s *block) addSqueeze(b *build.Builder) roperator.View {
 	blocks := build.CeilDiv(s.channels, squeezed)
 	chunks := s.chunks(b, squeezed, mostSqueezed)
 	s.parts, s.chunk = blocks*chunks, build.CeilDiv(s.positions, chunks)
-	part := b.Temp("squeezed", ir.Float32, []int64{s.images, s.parts, s.units})
+	units := build.FullQuads(s.units)
+	part := b.Temp("squeezed", ir.Float32, []int64{s.images, s.parts, units})
 	w := packedFirst(b, s.w1)
 	tiles := tiling{s, squeezed, s.chunk}
 	per := min(squeezed, s.channels)
 	elements := float64(per * s.chunk)
 	b.Add(s.group.Kind()+" (squeeze)", &roperator.Candidate{
-		Inst: b.Instance("squeeze", s.acrossLanes, s.x.DType()), Tasks: int(s.images * s.parts),
+		Inst: b.Instance("squeeze", s.across > 0, s.x.DType()), Tasks: int(s.images * s.parts),
 		Args: []rkernels.Field{
 			arg.Ref("x", s.x), arg.Ref("w", w), arg.Ref("out", part),
-			arg.Int("channels", s.channels), arg.Int("positions", s.positions), arg.Int("units", s.units),
+			arg.Int("channels", s.channels), arg.Int("positions", s.positions), arg.Int("units", units),
 			arg.Int("chunk", s.chunk), arg.Div("blocks", blocks), arg.Div("chunks", chunks),
 			arg.Int("step_n", s.x.Stride(0)), arg.Int("step_c", s.x.Stride(1)), arg.Int("step_p", s.x.Stride(2)),
 		},
 		Reads: roperator.AppendRead(nil, s.x, tiles.box),
 		Writes: []roperator.Access{{View: part, Box: func(task int, lo, hi []int64) {
 			lo[0], lo[1], lo[2] = int64(task)/s.parts, int64(task)%s.parts, 0
-			hi[0], hi[1], hi[2] = lo[0]+1, lo[1]+1, s.units
+			hi[0], hi[1], hi[2] = lo[0]+1, lo[1]+1, units
 		}}},
 		Work: roperator.Work{
-			Flops: elements + 2*float64(per*s.units), ConstBytes: w.Bytes(float64(per * s.units)),
-			ReadBytes: s.x.Bytes(elements), WriteBytes: part.Bytes(float64(s.units)),
+			Flops: elements + 2*float64(per*units), ConstBytes: w.Bytes(float64(per * units)),
+			ReadBytes: s.x.Bytes(elements), WriteBytes: part.Bytes(float64(units)),
 		},
 	})
 	return part
@@ -148,25 +151,28 @@ func (s *block) addExcite(b *build.Builder, part roperator.View) {
 	chunk := build.CeilDiv(s.positions, chunks)
 	blocks := build.CeilDiv(s.channels, per)
 	tiles := tiling{s, per, chunk}
-	elements, sums := float64(min(per, s.channels)*chunk), float64(s.parts*s.units)
+	units := build.FullQuads(s.units)
+	elements, sums := float64(min(per, s.channels)*chunk), float64(s.parts*units)
 	b.Add(s.group.Kind(), &roperator.Candidate{
-		Inst: b.Instance("excite", s.acrossLanes, s.x.DType(), s.out.DType(), s.inner, s.gate), Tasks: int(s.images * blocks * chunks),
+		Inst:  b.Instance("excite", s.across, s.x.DType(), s.out.DType(), s.inner, s.gate),
+		Tasks: int(s.images * blocks * chunks),
 		Args: []rkernels.Field{
 			arg.Ref("x", s.x), arg.Ref("w", w), arg.Ref("part", part), arg.Ref("out", s.out),
 			arg.Int("channels", s.channels), arg.Int("positions", s.positions), arg.Int("parts", s.parts),
-			arg.Int("chunk", chunk), arg.Div("blocks", blocks), arg.Div("chunks", chunks), arg.Div("units", s.units),
+			arg.Int("units", s.units), arg.Int("chunk", chunk), arg.Div("blocks", blocks), arg.Div("chunks", chunks),
+			arg.Div("quads", units/4),
 			arg.Int("step_n", s.x.Stride(0)), arg.Int("step_c", s.x.Stride(1)), arg.Int("step_p", s.x.Stride(2)),
 			arg.Int("out_n", s.out.Stride(0)), arg.Int("out_c", s.out.Stride(1)), arg.Int("out_p", s.out.Stride(2)),
 			{Name: "inner", Value: s.innerArgs}, {Name: "gate", Value: s.gateArgs},
 		},
 		Reads: roperator.AppendRead(roperator.AppendRead(nil, s.x, tiles.box), part, func(task int, lo, hi []int64) {
 			lo[0], lo[1], lo[2] = int64(task)/(blocks*chunks), 0, 0
-			hi[0], hi[1], hi[2] = lo[0]+1, s.parts, s.units
+			hi[0], hi[1], hi[2] = lo[0]+1, s.parts, units
 		}),
 		Writes: []roperator.Access{{View: s.out, Box: tiles.box}},
 		Work: roperator.Work{
-			Flops:      elements + sums + 2*float64(per*s.units),
-			ConstBytes: w.Bytes(float64(per * s.units)),
+			Flops:      elements + sums + 2*float64(per*units),
+			ConstBytes: w.Bytes(float64(per * units)),
 			ReadBytes:  s.x.Bytes(elements) + part.Bytes(sums), WriteBytes: s.out.Bytes(elements),
 		},
 	})
@@ -194,15 +200,17 @@ func (t tiling) box(task int, lo, hi []int64) {
 	hi[0], hi[1], hi[2] = lo[0]+1, min(lo[1]+t.per, t.s.channels), min(lo[2]+t.chunk, t.s.positions)
 }
 
-// packed is a constant matrix, dense in the order of its view.
+// packed is a constant matrix, dense in the order of its view, with zeros that fill the last four columns.
 func packed(b *build.Builder, v roperator.View, order string) roperator.View {
 	rows, cols := v.Shape[0], v.Shape[1]
-	return b.Packed(fmt.Sprintf("%s.%s", v.Buf.Name, order), ir.Float32, rows*cols, func() []byte {
-		p := pack.New(v, rows*cols, ir.Float32)
-		p.Put(v.Offset, 0, pack.NewAxis(rows, func(i int64) (int64, int64) { return i * v.Strides[0], i * cols }),
+	pitch := build.FullQuads(cols)
+	p := b.Packed(fmt.Sprintf("%s.%s", v.Buf.Name, order), ir.Float32, rows*pitch, func() []byte {
+		p := pack.New(v, rows*pitch, ir.Float32)
+		p.Put(v.Offset, 0, pack.NewAxis(rows, func(i int64) (int64, int64) { return i * v.Strides[0], i * pitch }),
 			pack.NewAxis(cols, func(j int64) (int64, int64) { return j * v.Strides[1], j }))
 		return p.Bytes()
 	}, v)
+	return roperator.Contiguous(p.Buf, []int64{rows, pitch})
 }
 
 // read finds the parts of the fused body, and brings x and the result to three dims.
@@ -273,5 +281,16 @@ func (s *block) placeData(b *build.Builder, x roperator.View) {
 		s.copied = out
 		s.out, _ = b.Temp("excited", out.DType(), out.Shape).Collapse(1, 2)
 	}
-	s.acrossLanes = build.Abs(s.x.Stride(1)) < build.Abs(s.x.Stride(2)) && s.x.Shape[1] > 8
+	if build.Abs(s.x.Stride(1)) < build.Abs(s.x.Stride(2)) && s.x.Shape[1] > 8 {
+		s.across = 1
+		if inRuns(s.x) && inRuns(s.out) {
+			s.across = wide
+		}
+	}
+}
+
+// inRuns reports whether the channels of v, [image][channel][position], come in aligned runs of as many as a thread has.
+func inRuns(v roperator.View) bool {
+	return v.Stride(1) == 1 && v.Shape[1]%wide == 0 && v.Offset%wide == 0 && v.Stride(0)%wide == 0 &&
+		v.Stride(2)%wide == 0
 }

@@ -40,14 +40,6 @@ struct ConvDepthwise {
     int image = rtask;
     const int q0 = take_digit(image, a.tiles_q) * static_cast<int>(a.quads.d);
     const int r0 = take_digit(image, a.tiles_r) * a.rows;
-    Quad total = kZero;
-    compute_tile(t, a, image, r0, q0, total);
-  }
-
- protected:
-  // Computes the tile whose first row and quad of channels are r0 and q0, and adds to total what the thread stores.
-  // Where a tile has one quad, or no more elements than threads, all that is of one quad.
-  static RT_DEVICE void compute_tile(const rt::Task& t, const Args& a, int image, int r0, int q0, Quad& total) {
     const int count = static_cast<int>(a.quads.d * a.segments.d) * a.rows;
     RK_UNROLL(1)
     for (int e = t.tid; e < count; e += kThreads) {
@@ -56,7 +48,7 @@ struct ConvDepthwise {
       const int column = take_digit(row, a.segments) * R;
       row += r0;
       if (channel < a.channels && row < static_cast<int>(a.win.out_h.d)) {
-        compute_run(t, a, image, row, column, channel, total);
+        compute_run(t, a, image, row, column, channel);
       }
     }
   }
@@ -84,8 +76,7 @@ struct ConvDepthwise {
     for (int i = 0; i < 4; ++i) sum.v[i] += x.v[i] * w.v[i];
   }
 
-  static RT_DEVICE void compute_run(const rt::Task& t, const Args& a, int image, int row, int column, int channel,
-                                    Quad& total) {
+  static RT_DEVICE void compute_run(const rt::Task& t, const Args& a, int image, int row, int column, int channel) {
     const Window& win = a.win;
     const X* x = t.template ptr<const X>(a.x) + place(image, win.step_n, channel);
     const W* w = t.template ptr<const W>(a.w) + channel;
@@ -107,9 +98,7 @@ struct ConvDepthwise {
     for (int r = 0; r < R; ++r) {
       if (r < left) {
         RT_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          total.v[i] += float(store<Epi>(t, a.out, a.epi, sum[r].v[i], image, first + r, channel + i));
-        }
+        for (int i = 0; i < 4; ++i) store<Epi>(t, a.out, a.epi, sum[r].v[i], image, first + r, channel + i);
       }
     }
   }

@@ -51,32 +51,48 @@ struct ConvDepthwisePatch {
 
   // rTasks count (image, tile of rows, tile of channels), the last one fastest.
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
-    int image = rtask;
-    const int c0 = take_digit(image, a.tiles_q) * QUADS * V;
-    const int row0 = take_digit(image, a.tiles_r) * a.groups * RH;
+    compute_tile(t, a, Tile(a, rtask), [] {});
+  }
+
+ protected:
+  // What an rTask has: the image, the first row of its output, and the first channel.
+  struct Tile {
+    int image, row, channel;
+    RT_DEVICE Tile(const Args& a, int rtask) {
+      image = rtask;
+      channel = take_digit(image, a.tiles_q) * QUADS * V;
+      row = take_digit(image, a.tiles_r) * a.groups * RH;
+    }
+  };
+
+  // Computes a tile, and returns the sum of what the thread has stored, of the thread's four channels. Before it waits
+  // for the image it asks for its weights, and with bring_others for whatever else is constant.
+  template <class Bring>
+  static RT_DEVICE Quad compute_tile(const rt::Task& t, const Args& a, const Tile& tile, const Bring& bring_others) {
     Quad* weights = reinterpret_cast<Quad*>(t.smem);
     Stored* patch = reinterpret_cast<Stored*>(t.smem + a.patch);
-    bring_weights(t, a, c0, weights);
-    const int quad = t.tid % QUADS, channel = c0 + quad * V;
+    bring_weights(t, a, tile.channel, weights);
+    bring_others();
+    const int quad = t.tid % QUADS, channel = tile.channel + quad * V;
     int group = t.tid / QUADS;
     const int segment = take_digit(group, a.segments);
     const bool mine = group < a.groups && channel < a.channels;
     t.wait_for_inputs();
-    const X* x = t.template ptr<const X>(a.x) + place(image, a.win.step_n, c0);
-    bring_rows<false>(t, a, x, row0 * STRIDE - a.win.pad_h, a.patch_rows, c0, patch, Ring{});
+    const X* x = t.template ptr<const X>(a.x) + place(tile.image, a.win.step_n, tile.channel);
+    const int h0 = tile.row * STRIDE - a.win.pad_h;
+    bring_rows<false>(t, a, x, h0, a.patch_rows, tile.channel, patch, Ring{});
     rt::cp_async_commit();
-    const auto shared = operands_of(t, a, image, mine ? channel : 0);
+    const auto shared = operands_of(t, a, tile.image, mine ? channel : 0);
     rt::cp_async_wait<0>();
     t.sync();
-    if (!mine) return;
+    if (!mine) return {};
     Quad sum[RH][RW] = {};
     const int pitch = places(a) * QUADS;
     add_rows<false>(a, weights + quad, patch + quad + group * RH * STRIDE * pitch + segment * place_of(kStep) * QUADS,
                     pitch, Ring{}, sum);
-    store_sums(t, a, shared, image, row0 + group * RH, segment * RW, channel, sum);
+    return store_sums(t, a, shared, tile.image, tile.row + group * RH, segment * RW, channel, sum);
   }
 
- protected:
   // Where rows lie one behind the other, and the last one is followed by the first one again: the place that a walk
   // begins at, and how many there are, both in the walk's own units.
   struct Ring {
@@ -192,27 +208,29 @@ struct ConvDepthwisePatch {
     }
   }
 
-  // `shared` are operands_of the channel.
+  // Stores what the epilogue makes of sums, and returns the sum of that. `shared` are operands_of the channel.
   template <class Shared>
-  static RT_DEVICE void store_sums(const rt::Task& t, const Args& a, const Shared& shared, int image, int row,
+  static RT_DEVICE Quad store_sums(const rt::Task& t, const Args& a, const Shared& shared, int image, int row,
                                    int column, int channel, const Quad (&sum)[RH][RW]) {
     using Out = typename Epi::Out;
     const int width = static_cast<int>(a.win.out_w.d), left = width - column, step = static_cast<int>(a.out.s1);
     int p = row * width + column;
     // A number, so that the compiler sees at every store that it goes to global memory and changes no argument.
     int64_t line = rt::place_of(t.template ptr<Out>(a.out.ref) + element(a.out, image, p, channel));
+    Quad total = {};
     RT_UNROLL
     for (int h = 0; h < RH; ++h) {
-      if (row + h >= static_cast<int>(a.win.out_h.d)) return;
+      if (row + h >= static_cast<int>(a.win.out_h.d)) break;
       int64_t to = line;
       RT_UNROLL
       for (int r = 0; r < RW; ++r) {
-        if (r < left) store_quad(t, a, shared, sum[h][r], image, p + r, channel, to);
+        if (r < left) store_quad(t, a, shared, sum[h][r], image, p + r, channel, to, total);
         to = rt::mad_wide(step, static_cast<int>(sizeof(Out)), to);
       }
       p += width;
       line = rt::mad_wide(step * width, static_cast<int>(sizeof(Out)), line);
     }
+    return total;
   }
 
   // The operands of the epilogue that all positions share, if it computes four channels at once.
@@ -226,17 +244,22 @@ struct ConvDepthwisePatch {
 
   template <class Shared>
   static RT_DEVICE void store_quad(const rt::Task& t, const Args& a, const Shared& shared, const Quad& sum, int image,
-                                   int p, int channel, int64_t to) {
+                                   int p, int channel, int64_t to, Quad& total) {
     if constexpr (Epi::kPack == V) {
       using Out = typename Epi::Out;
       typename Epi::In in[V];
       RT_UNROLL
       for (int i = 0; i < V; ++i) in[i] = static_cast<typename Epi::In>(sum.v[i]);
       const auto own = Epi::load_row(t, a.epi, image, p, channel);
-      *rt::at_place<Pack<Out, V>>(to) = Epi::apply_pack(a.epi, shared, own, in);
+      const Pack<Out, V> out = Epi::apply_pack(a.epi, shared, own, in);
+      *rt::at_place<Pack<Out, V>>(to) = out;
+      RT_UNROLL
+      for (int i = 0; i < V; ++i) total.v[i] += float(out.v[i]);
     } else {
       RT_UNROLL
-      for (int i = 0; i < V; ++i) store<Epi>(t, a.out, a.epi, sum.v[i], image, p, channel + i);
+      for (int i = 0; i < V; ++i) {
+        total.v[i] += float(store<Epi>(t, a.out, a.epi, sum.v[i], image, p, channel + i));
+      }
     }
   }
 };

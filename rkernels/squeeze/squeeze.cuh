@@ -13,12 +13,14 @@ namespace rk {
 
 // An rTask has 32 channels. With ACROSS the lanes of a warp are in charge of neighbouring channels, which is right
 // where these are neighbours in memory; otherwise of neighbouring positions of one channel. There is one wait for
-// memory: all loads of an rTask are on their way before the first value is used, as far as registers reach. X is the
-// element type of the channels.
+// memory: all loads of an rTask are on their way before the first value is used, as far as registers reach, and
+// weights before the channels are there. X is the element type of the channels. In memory units come in fours, with
+// zeros behind the last one.
 template <bool ACROSS, class X>
 struct Squeeze {
   static constexpr int CB = 32;
   static constexpr int kThreads = 256, kWarps = kThreads / 32;
+  static constexpr bool kEarly = true;
   static constexpr int kShared = 4 * ((ACROSS ? kWarps * CB : 0) + CB);
 
   struct Args {
@@ -35,10 +37,10 @@ struct Squeeze {
     const int p0 = take_digit(image, a.chunks) * a.chunk, c0 = take_digit(image, a.blocks) * CB;
     const int channels = a.channels - c0 < CB ? a.channels - c0 : CB;
     const int positions = a.positions - p0 < a.chunk ? a.positions - p0 : a.chunk;
-    // The weights are on their way while the means are made.
     const float* w = t.ptr<const float>(a.w) + place(c0, a.units);
     float now[CB];
     if (t.tid < a.units) column(w + t.tid, a.units, channels, now);
+    t.wait_for_inputs();
     const X* x = t.ptr<const X>(a.x) + place(image, a.step_n, place(c0, a.step_c, place(p0, a.step_p)));
     if constexpr (ACROSS) {
       sum_across(t, a, x, channels, positions, means);
