@@ -149,6 +149,10 @@ func FullSplits(shapes []TileShape, k, splits int64) int64 {
 // multiply. There are none with splits of which one would be empty.
 type OtherTiles func(splits int64) (tasks int64, flops float64, long bool)
 
+// FlopsIn is how many tf32 products of mma.sync a multiprocessor makes in so many nanoseconds, which OtherTiles says of
+// tiles whose time is known.
+func FlopsIn(t *target.Target, ns float64) float64 { return ns * t.Rate(target.Tensor, ir.Float32) }
+
 // splitModel estimates what a contraction takes when its sums are split.
 type splitModel struct {
 	target     *target.Target

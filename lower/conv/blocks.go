@@ -10,7 +10,6 @@ import (
 	"github.com/rammerc/rammerc/lower/contraction"
 	"github.com/rammerc/rammerc/lower/pack"
 	"github.com/rammerc/rammerc/lower/tails"
-	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
@@ -18,11 +17,14 @@ import (
 // Convolutions through conv_blocks: those whose windows do not overlap, and are made of runs of 16 aligned bytes.
 
 // blockShapes are the tiles of conv_blocks: positions, output channels, and those of a warp.
-var blockShapes = [][3]int64{{16, 24, 24}, {16, 32, 32}, {16, 48, 48}, {16, 64, 64}, {32, 32, 32}, {32, 48, 48}, {32, 64, 64},
-	{32, 96, 24}, {32, 128, 32}}
+var blockShapes = [][3]int64{
+	{16, 24, 24}, {16, 32, 32}, {16, 48, 48}, {16, 64, 64},
+	{32, 32, 32}, {32, 48, 48}, {32, 64, 64}, {32, 96, 24}, {32, 128, 32},
+}
 
-// blockRooms are the sizes of shared memory, in bytes, for which there are instances of conv_blocks.
-var blockRooms = []int64{32 << 10, 64 << 10, 96 << 10, 128 << 10, 160 << 10}
+// blockRooms are the sizes of shared memory, in bytes, for which there are instances of conv_blocks. With more, rings of
+// other rKernels would find no room beside it.
+var blockRooms = []int64{32 << 10, 64 << 10, 96 << 10, 128 << 10}
 
 const (
 	unitsPerStep = 4   // of a window, that tensor cores take at once
@@ -32,20 +34,21 @@ const (
 // blockRuns is how the window of a position lies in the input: runs of neighbours, so many of which lie at equal
 // distances, and likewise those groups.
 type blockRuns struct {
-	unit                 int64 // elements of 16 bytes
-	run, runs, outer     int64 // elements of a run; runs; groups of them
-	runStep, outerStep   int64 // elements from one to the next
-	channelsLast, joined bool  // whether channels are innermost, and whether those of a row of a window are one run
+	unit               int64 // elements of 16 bytes
+	run, runs, outer   int64 // elements of a run; runs; groups of them
+	runStep, outerStep int64 // elements from one to the next
+	channelsLast       bool
 }
 
 // blockRuns finds the runs. ok is false if the convolution is none for conv_blocks.
 func (c *convolution) blockRuns(b *build.Builder) (r blockRuns, ok bool) {
 	e := c.elements
-	narrow := e.Multiplied == ir.Float16 || e.Multiplied == ir.BFloat16
-	ok = !c.transposed && !c.pixels && c.groups == 1 && c.images == 1 &&
-		c.kernel[0] == 1 && c.stride[0] == 1 && c.pad == [3]int64{} && c.in[0] == c.out[0] && c.dilation == [3]int64{1, 1, 1} &&
+	narrow := e.Multiplied.Size() == 2
+	tf32 := e == contraction.Float32s && b.Precision().Products() == 1
+	ok = !c.transposed && !c.pixels && c.groups == 1 && c.images == 1 && c.in[0] == c.out[0] &&
+		c.kernel[0] == 1 && c.stride[0] == 1 && c.pad == [3]int64{} && c.dilation == [3]int64{1, 1, 1} &&
 		c.kernel[1] <= c.stride[1] && c.kernel[2] <= c.stride[2] &&
-		(narrow && (e.Right == ir.Float32 || e.Right == e.Multiplied) || e == contraction.Float32s && b.Precision().Products() == 1)
+		(tf32 || narrow && (e.Right == ir.Float32 || e.Right == e.Multiplied))
 	for i := 1; i < 3; i++ { // windows do not reach behind the image
 		ok = ok && (c.out[i]-1)*c.stride[i]+c.kernel[i] <= c.in[i]
 	}
@@ -57,7 +60,7 @@ func (c *convolution) blockRuns(b *build.Builder) (r blockRuns, ok bool) {
 	switch {
 	case x.Strides[1] == 1 && x.Stride(4) == c.inC: // channels last
 		r.run, r.runs, r.outer, r.runStep = c.kernel[2]*c.inC, c.kernel[1], 1, x.Stride(3)
-		r.channelsLast, r.joined = true, true
+		r.channelsLast = true
 	case x.Strides[1] == 1:
 		r.run, r.runs, r.outer, r.runStep, r.outerStep = c.inC, c.kernel[2], c.kernel[1], x.Stride(4), x.Stride(3)
 		r.channelsLast = true
@@ -94,7 +97,7 @@ type blockTile struct {
 // blockTiles are the tiles in which conv_blocks can carry out the convolution. Each rTask has a vEU for itself.
 func (c *convolution) blockTiles(b *build.Builder) []blockTile {
 	r, ok := c.blockRuns(b)
-	device := b.Target()
+	target := b.Target()
 	if !ok || len(c.rowShapes(b)) == 0 {
 		return nil
 	}
@@ -108,8 +111,8 @@ func (c *convolution) blockTiles(b *build.Builder) []blockTile {
 		operands := t.weights + t.bn*depth*int64(c.elements.Multiplied.Size())
 		sums := t.groups() * t.bm * (t.bn + 16) * int64(ir.Float32.Size())
 		at, _ := slices.BinarySearch(blockRooms, max(operands, sums))
-		if c.outC <= t.bn/2 || t.tasks(c) > int64(device.VEUs) || at == len(blockRooms) ||
-			blockRooms[at] > int64(device.SharedPerVEU) {
+		if c.outC <= t.bn/2 || t.tasks(c) > int64(target.VEUs) || at == len(blockRooms) ||
+			blockRooms[at] > int64(target.SharedPerVEU) {
 			continue
 		}
 		t.room = blockRooms[at]
@@ -134,7 +137,7 @@ func (c *convolution) splitBlocks(b *build.Builder, tiles []blockTile) []contrac
 			if splits > 1 {
 				return 0, 0, false
 			}
-			return p.tasks(c), ns * t.Rate(target.Tensor, ir.Float32), false
+			return p.tasks(c), contraction.FlopsIn(t, ns), false
 		})
 	}
 	return out
@@ -147,7 +150,8 @@ func (t *blockTile) tasks(c *convolution) int64 {
 	return build.CeilDiv(c.positions(), t.bm) * build.CeilDiv(c.outC, t.bn)
 }
 
-// place is where the value k of an output channel stands in the packed weights, which is place(channel, 0) + place(0, k).
+// place is where the value k of an output channel stands in the packed weights, which is place(channel, 0) +
+// place(0, k).
 func (t *blockTile) place(elements contraction.Elements, channel, k int64) int64 {
 	chunk := unitBytes / int64(elements.Multiplied.Size()) // values that lie beside each other
 	lane := t.wn / 8 * t.unit                              // of a lane, of a step

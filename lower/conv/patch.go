@@ -72,8 +72,8 @@ type patchTile struct {
 // the first column, and how many times 16 bytes a row has.
 type patchCopy struct{ rows, at, first, loads int64 }
 
-// patchRowsOf is how rows of the image are copied for a patch with such units. There are none to copy where they are not
-// made of 16 aligned bytes, or a prologue must not see what is outside of the image.
+// patchRowsOf is how rows of the image are copied for a patch with such units. There are none to copy where they are
+// not made of 16 aligned bytes, or a prologue must not see what is outside of the image.
 func (c *convolution) patchRowsOf(u patchUnits) (p patchCopy) {
 	per := contraction.PerLoad(c.x.DType())
 	ok := c.prologue == nil && c.x.Strides[4] == 1 && c.in[2]%per == 0 && c.x.Offset%per == 0
@@ -184,7 +184,8 @@ func (c *convolution) patchCandidate(b *build.Builder, p patchTile, t *tails.Tai
 		{Name: "win", Value: c.window()}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 	}
 	return &roperator.Candidate{
-		Inst:  b.Instance("conv_patch", s.PatchParams([]any{u.pixels, p.copied.rows, p.room}, c.x.DType(), t.Functor, pro)...),
+		Inst: b.Instance("conv_patch",
+			s.PatchParams([]any{u.pixels, p.copied.rows, p.room}, c.x.DType(), t.Functor, pro)...),
 		Tasks: int(c.images * tr * tn), Args: args,
 		Reads:  append(roperator.AppendRead(nil, c.x, readBox), t.Reads(outBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: outBox}},
