@@ -49,7 +49,7 @@ var allowed = map[string]string{
 	"lower/einsum":      families + "lower/tails lower/contraction lower/gemm",
 	"lower/custom":      families,
 	"lower/conv":        families + "lower/target lower/tails lower/contraction lower/pack lower/gemm lower/pointwise precision",
-	"lower/attention":   families + "ir/axes lower/tails lower/contraction lower/target",
+	"lower/attention":   families + "ir/axes lower/tails lower/contraction lower/pack lower/target",
 	"lower/indexed":     families + "ir/axes lower/tails",
 	"lower/norm":        families + "lower/tails",
 	"lower/pool":        families + "lower/tails",

@@ -173,6 +173,34 @@ func TestAttentionByWarpGroups(t *testing.T) {
 	}
 }
 
+// Registers hold all keys where there are few of them, heads are of whole fragments, and rTasks have a multiprocessor each.
+func TestAttentionInRegisters(t *testing.T) {
+	const body = "%y = rammer.Attention(%q, %k, %k) {scale = 0.125f}"
+	for _, c := range []struct {
+		name, in string
+		want     bool
+	}{
+		{"heads of 64", "%q: float16[1,3,197,64], %k: float16[1,3,197,64]", true},
+		{"windows", "%q: float16[64,3,49,32], %k: float16[64,3,49,32]", true},
+		{"many rTasks", "%q: float16[8,12,128,64], %k: float16[8,12,128,64]", false},
+		{"many keys", "%q: float16[1,3,197,64], %k: float16[1,3,257,64]", false},
+		{"few keys", "%q: float16[1,3,197,64], %k: float16[1,3,64,64]", false},
+		{"odd heads", "%q: float16[1,3,197,56], %k: float16[1,3,197,56]", false},
+		{"three products", "%q: float32[1,3,197,64], %k: float32[1,3,197,64]", false},
+	} {
+		g, err := lowerStatic(parsed(t, c.in, body), testTarget("h200"), testKernels(), precision.Choice{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := roperator.Verify(g); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if count := kernelsOf(g); (count["attention_direct"] > 0) != c.want {
+			t.Errorf("%s: candidates %v", c.name, count)
+		}
+	}
+}
+
 // One token whose heads share many keys is multiplied on tensor cores where that fills the device, and by threads
 // elsewhere.
 func TestAttentionOfOneToken(t *testing.T) {

@@ -44,7 +44,9 @@ var moreCode = map[string]int64{
 	"attention_mma": 24 << 10,
 	// The first stage begins before the loop, and the last product stands behind it.
 	"attention_wgmma": 24 << 10,
-	"attention_few":   24 << 10, // up to four rows have a softmax and sums of their own
+	// Registers have all keys of a warp, and are named one by one.
+	"attention_direct": 16 << 10,
+	"attention_few":    24 << 10, // up to four rows have a softmax and sums of their own
 	// Rows of the filter are unrolled, for several positions of four channels each.
 	"conv_depthwise": 12 << 10,
 	// Units of the patch are put together from several loads, whose places are computed one by one, and tiles have the

@@ -156,6 +156,42 @@ func TestAttentionByWarpGroups(t *testing.T) {
 	})
 }
 
+// So few keys that the registers of a block hold them all, for some warps none: with masks that are constants and masks
+// that are not, and with rows that see nothing.
+func TestAttentionInRegisters(t *testing.T) {
+	var mask []string
+	for i := range 49 {
+		mask = append(mask, []string{"0", "-1.5", "0.75"}[i%3])
+	}
+	constant := attention("constant mask", qkv("2,2,", 49, 49, 32, 32), "%q, %k, %v, %m", "scale = 0.2")
+	constant.Body = "%m = const float32[49] {" + strings.Join(mask, ", ") + "}\n" + constant.Body
+	hidden := attention("hidden keys and rows", qkv("2,1,", 20, 90, 64, 64)+", %m: float32[20,90]", "%q, %k, %v, %m",
+		"scale = 0.125")
+	hidden.Set = map[string][]float64{"m": slices.Repeat([]float64{-inf()}, 200)}
+	zero := hidden
+	zero.Name = "hidden rows become zero"
+	zero.Body = strings.Replace(zero.Body, "scale", "nan_to_zero = 1, scale", 1)
+	cases := []Case{
+		constant, hidden, zero,
+		attention("two tiles of rows", qkv("1,2,", 17, 197, 64, 64), "%q, %k, %v", "scale = 0.125"),
+		attention("all keys of a block", qkv("1,", 16, 256, 64, 64), "%q, %k, %v", "scale = -0.2"),
+		attention("heads that share keys", "%q: float32[2,4,10,32], %k: float32[2,1,40,32], %v: float32[2,1,40,32]",
+			"%q, %k, %v", "scale = 0.2"),
+		attention("a window of keys", qkv("2,", 40, 45, 32, 32), "%q, %k, %v", "scale = 0.2, before = -20, behind = 31"),
+		{Name: "joined heads", In: qkv("2,3,", 37, 60, 32, 32), Out: "%z", Body: "%y = rammer.Attention(%q, %k, %v) " +
+			"{scale = 0.2}\n%t = Transpose(%y) {perm = [0, 2, 1, 3]}\n%z = Relu(%t)"},
+	}
+	var all []Case
+	for _, c := range cases {
+		all = append(all, c.stored(precision.FP16))
+		c.Name += ", tf32"
+		c.Precision = precision.TF32
+		all = append(all, c)
+	}
+	Check(t, append(all, attention("bfloat16", halfHeads("bfloat16", "2,", 40, 100, 64, 64), "%q, %k, %v",
+		"scale = 0.125")))
+}
+
 // Few queries and many keys: rTasks have parts of the keys, and another rOperator joins them.
 func TestAttentionSplit(t *testing.T) {
 	decoder := "%q: float32[1,2,4,1,32], %k: float32[1,2,1,1000,32], %v: float32[1,2,1,1000,32]"

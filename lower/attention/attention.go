@@ -113,6 +113,9 @@ func (a *attention) candidates(b *build.Builder, shapes []tensorShape, t *tails.
 	for _, s := range shapes {
 		out = append(out, a.tensorCandidate(b, s, 1, t))
 	}
+	for _, s := range a.usefulDirect(b) {
+		out = append(out, a.directCandidate(b, s, t))
+	}
 	for _, s := range a.usefulGroups(b) {
 		out = append(out, a.groupCandidate(b, s, 1, t))
 	}

@@ -5,6 +5,24 @@
 
 namespace rk {
 
+// Stores neighbours of a row through the epilogue, from a column of a head on. `batch` counts all heads of all batch
+// entries.
+template <class Epi, class Args>
+RT_DEVICE void store_head_pack(const rt::Task& t, const Args& a, const Pack<float, Epi::kPack>& x, int batch, int query,
+                               int col) {
+  const HeadPlace place(a.joined, batch, a.columns);
+  const int i0 = place.i0, i2 = place.first + col;
+  if constexpr (Epi::kPack == 1) {
+    store<Epi>(t, a.out, a.epi, x.v[0], i0, query, i2);
+  } else {
+    using Out = typename Epi::Out;
+    const auto column = Epi::load_column(t, a.epi, i0, query, i2);
+    Out* to = t.template ptr<Out>(a.out.ref) + element(a.out, i0, query, i2);
+    *reinterpret_cast<Pack<Out, Epi::kPack>*>(to) =
+        Epi::apply_pack(a.epi, column, Epi::load_row(t, a.epi, i0, query, i2), x.v);
+  }
+}
+
 // Of BQ rows, which a team of Threads threads has in KG groups of warps. A group has the sums of its keys for all rows.
 // With Part the results are sums for attention_sum.
 template <int BQ, int DM, int KG, int Threads, int Part, class Epi>
@@ -143,22 +161,7 @@ struct AttentionResults {
         for (int i = 0; i < kPack; ++i) x.v[i] += more.v[i];
       }
       if (KG > 1 && stats[row] == kNothing) x = Sum{};
-      const HeadPlace to(a.joined, batch + r.head, a.columns);
-      store_pack(t, a, x, to.i0, tile.q0 + r.query, to.first + col);
-    }
-  }
-
-  template <class Args>
-  static RT_DEVICE void store_pack(const rt::Task& t, const Args& a, const Pack<float, Epi::kPack>& x, int i0, int i1,
-                                   int i2) {
-    if constexpr (Epi::kPack == 1) {
-      store<Epi>(t, a.out, a.epi, x.v[0], i0, i1, i2);
-    } else {
-      using Out = typename Epi::Out;
-      const auto column = Epi::load_column(t, a.epi, i0, i1, i2);
-      Out* to = t.template ptr<Out>(a.out.ref) + element(a.out, i0, i1, i2);
-      *reinterpret_cast<Pack<Out, Epi::kPack>*>(to) =
-          Epi::apply_pack(a.epi, column, Epi::load_row(t, a.epi, i0, i1, i2), x.v);
+      store_head_pack<Epi>(t, a, x, batch + r.head, tile.q0 + r.query, col);
     }
   }
 };
