@@ -36,7 +36,7 @@ func fuseGatherNorm(c *Context, g *ir.Graph) (bool, error) {
 // normalizesRows reports whether rKernels normalise the rows of n as they read or gather them: float32, along the last
 // axis, with constant scale and bias and no statistics as results.
 func normalizesRows(n *ir.Node) bool {
-	const mostRow, quad = 1536, 4 // the rows that normalize_rows takes
+	const mostRow, quad = 4096, 4 // the rows that normalize_rows takes
 	x := n.Inputs[0]
 	dims, ok := x.Shape.Consts()
 	rank := len(dims)

@@ -6,13 +6,12 @@ import (
 	"testing"
 )
 
-// Rows of one, several and many warps, as long as the shortest and the longest that rKernels hold in registers, and one
-// longer; and rows that are not whole quads.
+// Rows that few threads share, a warp, several and all of a block, as long as the shortest and the longest that rKernels
+// hold in registers, and one longer; several rows for each thread; and rows that are not whole quads.
 func TestNormalizeRows(t *testing.T) {
 	var cases []Case
 	for _, shape := range []string{"1,4", "7,96", "300,96", "200,192", "3,5,100", "197,192", "2,384", "9,388", "3,768",
-		"2,1536", "2,1540",
-		"3,98"} {
+		"2,1536", "2,1540", "1500,32", "2,4096", "2,4100", "3,98"} {
 		n := 0
 		fmt.Sscan(lastDim(shape), &n)
 		cases = append(cases,
@@ -88,6 +87,7 @@ func TestGatherNorm(t *testing.T) {
 		gatherNormCase("5,64", "8,64", []int{4, 4, 0, 0, 1, 2, 3, 0}, 2, false), // rows that repeat
 		gatherNormCase("300,48", "300,48", order(300, 7), 2, true),              // more rows than warps
 		gatherNormCase("1,1536", "1,1536", []int{0}, 0, false),
+		gatherNormCase("4,1024", "2,4096", []int{3, 1, 0, 2, 2, 1, 3, 0}, 2, true),
 	})))
 }
 

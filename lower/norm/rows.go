@@ -30,11 +30,27 @@ type rows struct {
 // quad is how many elements normalize_rows moves at a time.
 const quad = 4
 
-// rowShapes are the numbers of quads that a lane may have of a row.
-var rowShapes = []int64{1, 2, 3, 4, 6, 8, 12}
+const (
+	rowThreads = 256 // of a block
+	mostPer    = 4   // quads that a thread has of a row at most
+)
+
+// rowLanes are the numbers of threads that may share a row.
+var rowLanes = []int64{8, 16, 32, 64, 96, 128, 192, rowThreads}
 
 // rowsFit reports whether rows of n elements have a form here.
-func rowsFit(n int64) bool { return n > 0 && n%quad == 0 && n <= rowShapes[len(rowShapes)-1]*quad*32 }
+func rowsFit(n int64) bool { return n > 0 && n%quad == 0 && n <= mostPer*quad*rowThreads }
+
+// rowShape is how many threads share a row of n elements, as few as have no more than so many quads of it each, and how
+// many that is. Where they do not make up a block some threads are idle, which is worth it for a quad each.
+func rowShape(n, most int64) (lanes, per int64) {
+	for _, lanes = range rowLanes {
+		if per = build.CeilDiv(n, lanes*quad); per <= most && (per == 1 || rowThreads%lanes == 0) {
+			break
+		}
+	}
+	return lanes, per
+}
 
 // denseRows reports whether v is [row][element] with rows of consecutive, aligned elements of float32 or 16 bits, which
 // kernels load, or of codes of 8 bits, which they only store.
@@ -49,43 +65,36 @@ func wholeVector(v roperator.View, n int64) bool {
 		v.Offset%quad == 0
 }
 
-// candidates are normalize_rows with as many rows for each vEU as there are, and with a row for each warp.
+// candidates are normalize_rows with as many rows for each vEU as there are, and with those that a block has at once.
 func (r *rows) candidates(b *build.Builder) []*roperator.Candidate {
-	const warps = 8
+	lanes, per := rowShape(r.n, mostPer)
+	together := rowThreads / lanes
 	var out []*roperator.Candidate
 	last := int64(0)
-	for _, perWarp := range []int64{1, build.CeilDiv(build.CeilDiv(r.count, int64(b.Target().VEUs)), warps)} {
-		if perWarp != last {
-			out = append(out, r.candidate(b, perWarp, warps*perWarp))
+	for _, turns := range []int64{1, build.CeilDiv(build.CeilDiv(r.count, int64(b.Target().VEUs)), together)} {
+		if turns != last {
+			out = append(out, r.candidate(b, lanes, per, turns))
 		}
-		last = perWarp
+		last = turns
 	}
 	return out
 }
 
-// mostQuads is how many quads a lane has at most of several rows that are in registers at a time.
-const mostQuads = 4
+// mostQuads is how many quads a thread has at most of several rows that are in registers at a time.
+const mostQuads = 8
 
-// candidate is the one in which a warp has perWarp rows, as many of them at a time as its registers take.
-func (r *rows) candidate(b *build.Builder, perWarp, chunk int64) *roperator.Candidate {
-	per := int64(0)
-	for _, s := range rowShapes {
-		if per == 0 && s*quad*32 >= r.n {
-			per = s
-		}
-	}
+// candidate is the one in which a thread has so many rows, as many of them at a time as its registers take.
+func (r *rows) candidate(b *build.Builder, lanes, per, turns int64) *roperator.Candidate {
 	together := int64(1)
-	for together < perWarp && 2*together*per <= mostQuads {
+	for together < min(turns, 4) && 2*together*per <= mostQuads {
 		together *= 2
 	}
-	box := func(task int, lo, hi []int64) {
-		lo[0], hi[0] = int64(task)*chunk, min(int64(task+1)*chunk, r.count)
-		lo[1], hi[1] = 0, r.n
-	}
+	chunk := rowThreads / lanes * turns
+	box := r.box(chunk)
 	elements := float64(chunk * r.n)
 	coded, epi := tails.Epilogue(ir.Float32, r.coded, nil)
 	c := &roperator.Candidate{
-		Inst: b.Instance("normalize_rows", per, together, r.a.Buf != nil, r.index != nil, r.sum.Buf != nil,
+		Inst: b.Instance("normalize_rows", lanes, per, together, lanes*per*quad == r.n, r.a.Buf != nil, r.index != nil, r.sum.Buf != nil,
 			r.out.Buf != nil, r.codes.Buf != nil, r.bias.Buf != nil, loadedType(r.a), r.b.DType(), loadedType(r.sum),
 			loadedType(r.out), coded),
 		Tasks: int(build.CeilDiv(r.count, chunk)),
@@ -103,6 +112,14 @@ func (r *rows) candidate(b *build.Builder, perWarp, chunk int64) *roperator.Cand
 		c.Work.AddRead(r.a, r.a.Bytes(elements))
 	}
 	return c
+}
+
+// box is the box of rows of an rTask that has so many.
+func (r *rows) box(chunk int64) func(task int, lo, hi []int64) {
+	return func(task int, lo, hi []int64) {
+		lo[0], hi[0] = int64(task)*chunk, min(int64(task+1)*chunk, r.count)
+		lo[1], hi[1] = 0, r.n
+	}
 }
 
 // loadedType is the element type of v; of what is not used it is any.

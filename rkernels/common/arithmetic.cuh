@@ -49,6 +49,15 @@ RK_ANY double pow(double x, double y) { return ::pow(x, y); }
 RK_ANY float mod(float x, float y) { return ::fmodf(x, y); }
 RK_ANY double mod(double x, double y) { return ::fmod(x, y); }
 
+// 1 / sqrt(x), off by two units in the last place at most.
+RK_ANY float rsqrt(float x) {
+#if defined(__CUDA_ARCH__)
+  return ::rsqrtf(x);
+#else
+  return 1.0f / ::sqrtf(x);
+#endif
+}
+
 // 2^x for x from -126 on, in one instruction.
 RK_ANY float exp2_normal(float x) {
 #if defined(__CUDA_ARCH__)
