@@ -55,8 +55,12 @@ func splitSum(b *build.Builder, part roperator.View, t *tails.Tail, splits, vec,
 		arg.Div("tiles1", t1), arg.Div("tiles2", t2), {Name: "epi", Value: t.Args},
 	}
 	elems := float64(rows * cols)
+	batch := 8 / quads // where there are more parts, twice as many are on their way
+	if splits > batch {
+		batch *= 2
+	}
 	return &roperator.Candidate{
-		Inst: b.Instance("split_sum", vec, quads, t.Functor), Tasks: int(d0 * t1 * t2), Args: args,
+		Inst: b.Instance("split_sum", vec, quads, batch, t.Functor), Tasks: int(d0 * t1 * t2), Args: args,
 		Reads:  append(roperator.AppendRead(nil, part, partBox), t.Reads(box)...),
 		Writes: []roperator.Access{{View: t.Out, Box: box}},
 		Work: roperator.Work{
