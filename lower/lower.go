@@ -21,6 +21,7 @@ import (
 	"github.com/rammerc/rammerc/lower/conv"
 	"github.com/rammerc/rammerc/lower/elementwise"
 	"github.com/rammerc/rammerc/lower/gemm"
+	"github.com/rammerc/rammerc/lower/norm"
 	"github.com/rammerc/rammerc/lower/squeeze"
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
@@ -59,6 +60,7 @@ func lowerGraph(g *ir.Graph, x *axes.Axes, states []State, t target.Target, kern
 	of := conditions(g)
 	b.SetConditions(of)
 	attention.Announce(b, g)
+	norm.Announce(b, g)
 	for _, n := range inOrder(g.Nodes, of) {
 		if !b.Paired(n) && !b.Waits(n) {
 			lowerNode(b, n)

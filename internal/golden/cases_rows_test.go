@@ -124,3 +124,32 @@ func TestQuantizedNorm(t *testing.T) {
 		quantizedNormCase("1,1536", "uint8", 255, true, true),
 	})))
 }
+
+// Products whose sums are split, and normalised as they are added up: rows that one warp has, several have, and that are
+// not whole quads for each thread; sums that others read, too; epilogues with and without operands.
+func TestNormalizedSums(t *testing.T) {
+	var cases []Case
+	for _, c := range []struct {
+		rows, k, n     int
+		residual, kept bool
+	}{
+		{33, 1100, 40, false, false}, {16, 1100, 4, true, true}, {5, 2100, 192, true, false}, {17, 1100, 384, true, true},
+		{9, 4100, 100, false, true}, {6, 1100, 768, true, true}, {5, 1100, 1000, true, false},
+	} {
+		in, out := fmt.Sprintf("%%x: float32[%d,%d], %%r: float32[%d,%d]", c.rows, c.k, c.rows, c.n), "%y"
+		body := weights("b", c.k, c.n) + weights("s", c.n) + weights("b1", c.n) + "%t = MatMul(%x, %b)\n"
+		if c.residual {
+			body = weights("b", c.k, c.n) + weights("s", c.n) + weights("b1", c.n) + strings.Replace(fused("MatMul",
+				fmt.Sprintf("%%px: float32[%d,%d], %%pb: float32[%d,%d], %%pr: float32[%d,%d]", c.rows, c.k, c.k, c.n,
+					c.rows, c.n), "%m = MatMul(%px, %pb)\n%z = Add(%m, %pr)", "%z", "%x, %b, %r"), "%y", "%t", 1) + "\n"
+		}
+		body += "%y = LayerNormalization(%t, %s, %b1)\n"
+		if c.kept {
+			body += "%u = Add(%y, %t)"
+			out = "%u"
+		}
+		cases = append(cases, Case{Name: fmt.Sprintf("%d rows of %d, sums of %d, residual %t, kept %t", c.rows, c.n, c.k,
+			c.residual, c.kept), In: in, Body: body, Out: out})
+	}
+	Check(t, WithStorage(WithLayouts(cases)))
+}

@@ -34,6 +34,7 @@ type Builder struct {
 	shares   map[*ir.Node]float64
 	squeezes map[*ir.Value]*Squeeze // of the values that are squeezed
 	parts    map[*ir.Value]*Parts   // of results of attention, and of views of them
+	sums     map[*ir.Value]*Sums    // of values that are normalised
 	seconds  map[*ir.Node]*Group    // of products, those that are carried out with them
 	paired   map[*ir.Node]bool      // those that are carried out with others
 	late     postponed
@@ -64,7 +65,7 @@ func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.
 		consts: map[*ir.Tensor]*roperator.Buffer{}, packed: map[string]*roperator.Buffer{},
 		largest: map[int]float32{}, inWords: map[*roperator.Buffer]bool{},
 		names: map[string]int{}, shares: shares(g),
-		squeezes: map[*ir.Value]*Squeeze{}, parts: map[*ir.Value]*Parts{}, seconds: map[*ir.Node]*Group{},
+		squeezes: map[*ir.Value]*Squeeze{}, parts: map[*ir.Value]*Parts{}, sums: map[*ir.Value]*Sums{}, seconds: map[*ir.Node]*Group{},
 		paired: map[*ir.Node]bool{}, late: newPostponed(lowerNode), target: t, kernels: kernels, precision: p, counts: map[int]roperator.View{},
 		open: map[*ir.Value]bool{},
 	}

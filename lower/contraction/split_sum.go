@@ -70,3 +70,17 @@ func splitSum(b *build.Builder, part roperator.View, t *tails.Tail, splits, vec,
 		},
 	}
 }
+
+// leaveSums leaves the partial sums to the normalisation that wants them, if there is one, and they are dense rows.
+func leaveSums(wanted *build.Sums, part roperator.View, t *tails.Tail, splits int64) bool {
+	const quad = 4
+	out := t.Out
+	if wanted == nil || part.DType() != ir.Float32 || t.Moves() || out.Shape[0] != 1 || out.Stride(2) != 1 ||
+		out.Stride(1)%quad != 0 || out.Offset%quad != 0 || out.Shape[2]%quad != 0 {
+		return false
+	}
+	wanted.Part, wanted.Splits, wanted.Functor, wanted.Args = part, splits, t.Functor, t.Args
+	wanted.Reads, wanted.Bytes = t.Reads, t.BytesPerElement()
+	wanted.Out = roperator.View{Buf: out.Buf, Offset: out.Offset, Shape: out.Shape[1:], Strides: out.Strides[1:]}
+	return true
+}

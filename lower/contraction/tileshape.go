@@ -236,6 +236,9 @@ func AddSplit(b *build.Builder, g *build.Group, kind string, e Elements, s tails
 	part.Buf.Factors = axes.Join(t.Out.Axis(0), axes.StaticAxis(splits), t.Out.Axis(1), t.Out.Axis(2))
 	b.AddParts(kind, roperator.Parts{Count: splits, Length: shape[1] * shape[2], Sum: true},
 		make(t.PartialSums(e.Sum, part, s.Run), splits)...)
+	if leaveSums(b.Sums(g.Outputs[0]), part, t, splits) {
+		return
+	}
 	b.Add(g.Kind()+" (sum)", splitSums(b, part, t, splits)...)
 	t.Finish(b)
 }

@@ -142,6 +142,10 @@ func affine(d, out ir.DType, operands []roperator.View) *functor.Expr {
 
 // LayerNorm lowers LayerNormalization, and RMSNormalization, which has no bias.
 func LayerNorm(b *build.Builder, g *build.Group) error {
+	if s := b.SumsFor(g.Node, g.Inputs[0]); s != nil {
+		addSums(b, g, s)
+		return nil
+	}
 	n := g.Anchor
 	shape := b.Extents(g.Inputs[0], build.ForTiles)
 	axis := int(n.Int("axis", -1))
