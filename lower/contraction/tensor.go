@@ -38,6 +38,9 @@ var halfShapes = []TileShape{
 	{16, 64, 64, 16, 16, 2, 4, 1, 0, false, false, 0},
 }
 
+// smallHalfShape is for products of few rows and columns, of which the others make few rTasks.
+var smallHalfShape = TileShape{16, 32, 64, 16, 16, 4, 4, 1, 0, false, false, 0}
+
 // byteShapes are those for integers of 8 bits, of which a stage has twice as many in the same bytes.
 var byteShapes = []TileShape{
 	{128, 128, 64, 64, 32, 1, 4, 1, ir.Int8, false, false, 0},
@@ -72,7 +75,11 @@ func halfShapesOf(t *target.Target, p precision.Precision, d ir.DType, m, n int6
 	if p == precision.Strict || t.Rate(target.Tensor, d) == 0 {
 		return nil
 	}
-	return fitting(shapesIn(halfShapes, 1, d), m, n)
+	out := fitting(shapesIn(halfShapes, 1, d), m, n)
+	if m > smallHalfShape.BM && n > smallHalfShape.BN/2 {
+		out = append(out, shapesIn([]TileShape{smallHalfShape}, 1, d)...)
+	}
+	return out
 }
 
 // fitting are those of shapes of which an m×n result fills more than half, one at least. The last one is for few rows.

@@ -184,7 +184,7 @@ func (m *splitModel) time(splits int64) float64 {
 		task := startLatencies*t.Latency + max(multiply, move, operands)
 		time := task * float64(build.CeilDiv(m.tasks(s)*splits, m.slots))
 		if s.groups && splits > 1 {
-			time += apartLatencies * t.Latency
+			time += m.apart() * t.Latency
 		}
 		least = min(least, time)
 	}
@@ -198,7 +198,7 @@ func (m *splitModel) time(splits int64) float64 {
 		case long && 4*tasks > 3*m.slots && tasks <= m.slots: // of what they leave only reading counts
 			time -= m.moveSums(splits) / 2
 		case splits > 1:
-			time += apartLatencies * t.Latency
+			time += m.apart() * t.Latency
 		}
 		least = min(least, time)
 	}
@@ -206,6 +206,15 @@ func (m *splitModel) time(splits int64) float64 {
 		least += sumLatencies*t.Latency + m.moveSums(splits)
 	}
 	return least
+}
+
+// apart is what adding up takes longer behind tiles of warp groups, in latencies. Those of 16 bits leave registers to the
+// launch that adds up.
+func (m *splitModel) apart() float64 {
+	if isHalf(m.elements.Multiplied) {
+		return 0
+	}
+	return apartLatencies
 }
 
 // moveSums is how long writing and reading partial sums takes.

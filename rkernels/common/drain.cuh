@@ -34,8 +34,8 @@ template <int Threads, int Rows, int Cols, int LDC, int KG, class Epi, class Sum
 RT_DEVICE void drain_elements(const rt::Task& t, const Sum* sums, const rt::Operand3& out,
                               const typename Epi::Args& epi, const TilePlace& place) {
   using Out = typename Epi::Out;
-  constexpr int Batch = 2 * KG + Epi::kLength < 14 ? 4 : 2;
   constexpr int kDraining = Threads / Cols * Cols;
+  constexpr int Batch = 2 * KG + Epi::kLength < 14 && Rows * Cols >= 4 * kDraining ? 4 : 2;
   static_assert(kDraining > 0 && Rows * Cols % (Batch * kDraining) == 0, "a tile is whole batches");
   if (kDraining < Threads && t.tid >= kDraining) return;
   // A thread's elements are one below the other.
