@@ -208,8 +208,8 @@ func (m *splitModel) time(splits int64) float64 {
 	return least
 }
 
-// apart is what adding up takes longer behind tiles of warp groups, in latencies. Those of 16 bits leave registers to the
-// launch that adds up.
+// apart is what adding up takes longer behind tiles of warp groups, in latencies. Models in 16 bits are faster where it
+// counts nothing (RATIONALE.md, small tiles).
 func (m *splitModel) apart() float64 {
 	if isHalf(m.elements.Multiplied) {
 		return 0
