@@ -44,7 +44,9 @@ func addDepthwise(b *build.Builder, g *build.Group, c *convolution) error {
 	}
 	var out []*roperator.Candidate
 	for _, p := range c.depthwisePatches(b, 0) {
-		out = append(out, c.depthwisePatchCandidate(b, t, w, p))
+		if d := c.depthwisePatchCandidate(b, t, w, p); d.Inst != nil { // the target runs it
+			out = append(out, d)
+		}
 	}
 	if len(out) == 0 {
 		out = c.depthwiseRows(b, t, w)

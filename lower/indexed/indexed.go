@@ -30,7 +30,7 @@ func Gather(b *build.Builder, g *build.Group) error {
 		index: elementwise.Reshaped(b, indices, []int64{indices.Count()}),
 		live:  liveNumber("extent", b.Axis(g.Anchor.Inputs[0], axis)),
 	}
-	done := func() {}
+	var done func()
 	if g.Epilogue != nil || g.Prologue[0] != nil { // what is done to all of the data is done to the slices alone
 		gather.tail = tails.New(b, g, tails.Spec{DType: data.DType(), Shape: shape, Own: g.Prologue[0],
 			Cuts: [2]int{axis, axis + len(indices.Shape)}})
