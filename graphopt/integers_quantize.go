@@ -80,8 +80,8 @@ func quantizationOf(v *ir.Value, to ir.DType) *quantization {
 	return q
 }
 
-// divided is v divided by the scale. Of an affine function of sums the factor and the shift are divided instead, and a
-// Relu below which nothing is represented is left out.
+// divided is v divided by the scale. Of an affine function of sums the factor and the shift are divided instead, of a
+// sum of dequantised numbers their scales, and a Relu below which nothing is represented is left out.
 func (r *integers) divided(v *ir.Value, q *quantization) *ir.Value {
 	low, _ := limitsOf(q.to)
 	if relu := definedBy(v, "Relu"); relu != nil && r.single(v) {
@@ -98,7 +98,28 @@ func (r *integers) divided(v *ir.Value, q *quantization) *ir.Value {
 		}
 		return out
 	}
+	if add := definedBy(v, "Add"); add != nil && r.single(v) && isScaled(add.Inputs[0]) && isScaled(add.Inputs[1]) {
+		return r.elementwise("Add", ir.Float32, "summed", r.rescaled(add.Inputs[0], q), r.rescaled(add.Inputs[1], q))
+	}
 	return r.elementwise("Mul", ir.Float32, "scaled", v, r.floats("scale", []float64{1 / q.scale}, 0))
+}
+
+// isScaled reports whether v is what a DequantizeLinear with one scale makes of codes.
+func isScaled(v *ir.Value) bool {
+	c := codesOf(v)
+	if c == nil || c.scale == nil {
+		return false
+	}
+	_, _, ok := c.uniform()
+	return ok
+}
+
+// rescaled is v, which isScaled, divided by q's scale.
+func (r *integers) rescaled(v *ir.Value, q *quantization) *ir.Value {
+	scale, _, _ := codesOf(v).uniform()
+	in := v.Def.Inputs[0]
+	return r.add("Mul", nil, mergeOrigins(v.Def, r.node), ir.Float32, v.Shape, r.node.Outputs[0].Name+".scaled", in,
+		r.floats("scale", []float64{scale / q.scale}, 0))
 }
 
 // quotient is a constant divided by a number.

@@ -23,7 +23,8 @@ const (
 func fuse(c *Context, g *ir.Graph) (bool, error) {
 	f := newFuser(c, g)
 	for _, n := range g.Nodes {
-		if anchor := c.fusing(n); len(anchor.Epilogue) > 0 && anchor.Computes(n.Outputs[0].DType) && constantShapes(n) {
+		anchor := c.fusing(n)
+		if len(anchor.Epilogue) > 0 && anchor.Computes(n.Outputs[0].DType) && constantShapes(n) && knownAxes(n) {
 			f.grow(n)
 		}
 	}
@@ -176,31 +177,6 @@ func (f *fuser) operands(nodes []*ir.Node, set map[*ir.Node]bool) int {
 
 func isScalarConst(v *ir.Value) bool { return v.Const != nil && v.Const.Len() == 1 }
 
-// prologues moves a unary operator into the groups of all its users, if each of them takes it. The operator is then
-// computed in each of these groups, and its result is never stored. Going from the end of the graph, a chain of such
-// operators moves as a whole.
-func (f *fuser) prologues() {
-	for i := len(f.g.Nodes) - 1; i >= 0; i-- {
-		n := f.g.Nodes[i]
-		if n.Domain != "" || !isElementwise(n) || f.group[n] != nil || !unary(n) {
-			continue
-		}
-		users := f.users[n.Outputs[0]]
-		ok := len(users) > 0
-		for _, u := range users {
-			ok = ok && u != nil && f.takes(u, n)
-		}
-		if !ok {
-			continue
-		}
-		for _, u := range users {
-			fu := f.group[u]
-			fu.nodes = append([]*ir.Node{n}, fu.nodes...)
-		}
-		f.group[n] = f.group[users[0]]
-	}
-}
-
 // joinMaps makes one group of two without anchors where all users of the first one's result are in the second: a·b + c·d
 // has grown from one product, and the other one is a group of its own.
 func (f *fuser) joinMaps() {
@@ -239,37 +215,6 @@ func (f *fuser) onlyUser(fu *fusion) *fusion {
 	return into
 }
 
-// unary reports whether only the first operand of n is a tensor, of the result's shape; the others are constants of one
-// element.
-func unary(n *ir.Node) bool {
-	if len(n.Inputs) == 0 || len(n.Outputs) != 1 {
-		return false
-	}
-	for _, v := range n.Inputs[1:] {
-		if v != nil && !isScalarConst(v) {
-			return false
-		}
-	}
-	return n.Inputs[0] != nil && n.Inputs[0].Shape.Equal(n.Outputs[0].Shape) && n.Inputs[0].Const == nil
-}
-
-// takes reports whether u is an anchor that may apply n to what it loads, and whether its group uses n's result only as
-// u's input 0.
-func (f *fuser) takes(u, n *ir.Node) bool {
-	v, fu, anchor := n.Outputs[0], f.group[u], f.c.fusing(u)
-	if fu == nil || fu.anchor != u || !anchor.TakesBefore(n.Op) || !anchor.Computes(v.DType) || u.Inputs[0] != v {
-		return false
-	}
-	for _, m := range fu.nodes {
-		for i, in := range m.Inputs {
-			if in == v && (m != u || i != 0) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // rewrite replaces every group of more than one node by a Fused node, at the place of the node that defines its result.
 func (f *fuser) rewrite() bool {
 	last := map[*ir.Node]*fusion{} // by the node that defines the result
@@ -300,7 +245,31 @@ func (f *fuser) fusedNode(fu *fusion) *ir.Node {
 	}
 	node := f.c.fused(anchor, f.inOrder(fu.nodes), []*ir.Value{fu.result}, isScalarConst)
 	node.Name = name
+	if fu.anchor != nil && reduces(fu.anchor) {
+		keepIntegers(node)
+	}
 	return node
+}
+
+// reduces reports whether n reduces axes, which its second input names if there is one.
+func reduces(n *ir.Node) bool { return ir.LookupOp(n.Domain, n.Op).Kind == ir.KindReduce }
+
+// knownAxes reports whether the axes that n reduces, if it does, are constant.
+func knownAxes(n *ir.Node) bool { return !reduces(n) || n.Input(1) == nil || n.Inputs[1].Const != nil }
+
+// keepIntegers makes constants of integers, such as axes, a part of the body, where lowerings look for them.
+func keepIntegers(fused *ir.Node) {
+	body := fused.Attrs["body"].G
+	var inner, outer []*ir.Value
+	for i, v := range fused.Inputs {
+		if v.Const != nil && v.DType.IsInt() {
+			body.Inputs[i].Const = v.Const
+			body.Consts = append(body.Consts, body.Inputs[i])
+			continue
+		}
+		inner, outer = append(inner, body.Inputs[i]), append(outer, v)
+	}
+	body.Inputs, fused.Inputs = inner, outer
 }
 
 // fused builds a Fused node, and its body out of copies of nodes, which are in topological order. results are those of

@@ -310,21 +310,6 @@ func (n *narrowing) rewritten(m *ir.Node, narrow map[*ir.Value]ir.DType) *ir.Nod
 	return m
 }
 
-// keepIntegers makes constants of integers, such as axes, a part of the body, where lowerings look for them.
-func keepIntegers(fused *ir.Node) {
-	body := fused.Attrs["body"].G
-	var inner, outer []*ir.Value
-	for i, v := range fused.Inputs {
-		if v.Const != nil && v.DType.IsInt() {
-			body.Inputs[i].Const = v.Const
-			body.Consts = append(body.Consts, body.Inputs[i])
-			continue
-		}
-		inner, outer = append(inner, body.Inputs[i]), append(outer, v)
-	}
-	body.Inputs, fused.Inputs = inner, outer
-}
-
 // computesIn32 reports whether an anchor computes with float32.
 func computesIn32(anchor *ir.Node) bool {
 	return anchor.Inputs[0].DType == ir.Float32 && anchor.Outputs[0].DType == ir.Float32

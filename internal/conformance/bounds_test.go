@@ -87,6 +87,9 @@ func rounded(c Case, to target, format eval.Format) error {
 			opt.Shapes[name], in[name] = v.Dims, v
 		}
 		for _, name := range x.bound {
+			if in[name] == nil {
+				continue // load binds it
+			}
 			opt.Bind[name] = in[name]
 			delete(opt.Shapes, name)
 			delete(in, name)

@@ -102,10 +102,10 @@ func (c *compiled) attempt(to target) Result {
 	if err := graphopt.Run(exact, options); err != nil {
 		return c.t.refused(compiling, err)
 	}
-	if c.allowed, err = c.bounds(exact, to.precision); err != nil {
+	if c.plan, err = planFor(m.Graph, x, to); err != nil { // before bounds, which evaluate what can be compiled
 		return c.t.refused(compiling, err)
 	}
-	if c.plan, err = planFor(m.Graph, x, to); err != nil {
+	if c.allowed, err = c.bounds(exact, to.precision); err != nil {
 		return c.t.refused(compiling, err)
 	}
 	return Result{}
