@@ -44,14 +44,14 @@ func (f *fuser) absorbOperands() {
 }
 
 // absorbs reports whether u is in a group that may repeat n: u is behind the anchor of the group, and n's result has
-// fewer elements than u's.
+// fewer elements than u's, which are as many as n's in front of an anchor.
 func (f *fuser) absorbs(u, n *ir.Node) bool {
 	if u == nil || f.group[u] == nil || f.group[u].anchor == nil || u == f.group[u].anchor || u.Domain != "" {
 		return false
 	}
 	fu := f.group[u]
 	few, okFew := n.Outputs[0].Shape.Consts()
-	all, okAll := fu.result.Shape.Consts()
+	all, okAll := u.Outputs[0].Shape.Consts()
 	nodes := append(slices.Clone(fu.nodes), n)
 	set := map[*ir.Node]bool{}
 	for _, m := range nodes {

@@ -24,6 +24,7 @@ var idioms = []idiom{
 	{"residual", growResidual},
 	{"conv, norm, activation", growConvNorm},
 	{"conv, affine", growConvAffine},
+	{"affine, activation, conv", growPreActivated},
 	{"dense layer", growDense},
 	{"squeeze and excite", growExcite},
 	{"branches", growBranches},

@@ -31,13 +31,28 @@ func growConvNorm(r *generator) {
 }
 
 func growConvAffine(r *generator) {
-	y := r.conv(r.image())
+	r.affine(r.conv(r.image()), 1+r.IntN(3))
+}
+
+// growPreActivated is a layer of DenseNet: a norm or a part of it, an activation, and only then the convolution. Others
+// may read what that reads.
+func growPreActivated(r *generator) {
+	x := r.image()
+	y := r.conv(r.activation(r.affine(x, 1+r.IntN(2))))
+	if slices.Equal(dimsOf(x)[2:], dimsOf(y)[2:]) && x.DType == y.DType && dimsOf(x)[0] == dimsOf(y)[0] {
+		r.node("Concat", ir.Attrs{"axis": ir.IntAttr(1)}, x, y)
+	}
+}
+
+// affine adds operators on each channel of an image.
+func (r *generator) affine(y *ir.Value, count int) *ir.Value {
 	c := slices.Repeat([]int64{1}, rankOf(y)-1)
 	c[0] = dimsOf(y)[1]
-	for range 1 + r.IntN(3) {
+	for range count {
 		k := r.constant(r.tensor(y.DType, oneOf(r, c, c, []int64{1}, nil), false))
 		y = r.either(oneOf(r, "Add", "Mul", "Sub"), y, k)
 	}
+	return y
 }
 
 func growDense(r *generator) {
