@@ -55,9 +55,9 @@ func splitSum(b *build.Builder, part roperator.View, t *tails.Tail, splits, vec,
 		arg.Div("tiles1", t1), arg.Div("tiles2", t2), {Name: "epi", Value: t.Args},
 	}
 	elems := float64(rows * cols)
-	batch := 8 / quads // where there are more parts, twice as many are on their way
-	if splits > batch {
-		batch *= 2
+	batch := 8 / quads
+	if splits > batch && quads == 1 {
+		batch = 12 // more would be more registers than two blocks on a multiprocessor have
 	}
 	return &roperator.Candidate{
 		Inst: b.Instance("split_sum", vec, quads, batch, t.Functor), Tasks: int(d0 * t1 * t2), Args: args,
