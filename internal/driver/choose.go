@@ -131,11 +131,12 @@ func (c *Compilation) plans(ops *roperator.Graph, costs profiler.Costs) ([]sched
 	return c.withOthers(plans, ops, costs, opt, most)
 }
 
-// Names of plans that are made with other costs: those that the model alone would choose, and those by the device's rates,
-// without what was fitted to measured rTasks.
+// Names of plans that are made with other costs: those that the model alone would choose, those by the device's rates,
+// without what was fitted to measured rTasks, and those with which finished plans are predicted.
 const (
 	modelledKind = "modelled"
 	ratesKind    = "rates"
+	programsKind = "programs"
 )
 
 // withOthers puts plans that are made with other costs behind the first, if they are others: what is timed must not lose
@@ -170,6 +171,11 @@ func (c *Compilation) withOthers(plans []schedule.Proposal, ops *roperator.Graph
 	}
 	if len(c.spec.Kernels) > 0 {
 		if err := add(ratesKind, modelled.ByRates()); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.spec.InPrograms) > 0 {
+		if err := add(programsKind, modelled.InPrograms()); err != nil {
 			return nil, err
 		}
 	}

@@ -221,7 +221,8 @@ type reversed struct{ *model.Costs }
 
 func (r reversed) TaskTime(c *roperator.Candidate) float64 { return 1e6 / r.Costs.TaskTime(c) }
 
-// Beside the plan of the costs, those are timed that the model alone and the device's rates alone would make.
+// Beside the plan of the costs, those are timed that the model alone, the device's rates alone and the costs in programs
+// would make.
 func TestPlansOfOtherCostsAreTried(t *testing.T) {
 	t.Parallel()
 	o := CompileOptions{Device: "h200", Offline: true}
@@ -248,25 +249,25 @@ func TestPlansOfOtherCostsAreTried(t *testing.T) {
 		}
 		return vdevice.FormatPlan(p)
 	}
-	byModel, byRates := text(modelled), text(model.New(&bare, ops))
-	if bytes.Equal(byModel, byRates) {
-		t.Fatal("the rates make the model's plan: another model is needed here")
+	byModel, byRates, byPrograms := text(modelled), text(model.New(&bare, ops)), text(modelled.InPrograms())
+	if bytes.Equal(byModel, byRates) || bytes.Equal(byModel, byPrograms) || bytes.Equal(byRates, byPrograms) {
+		t.Fatal("two of the costs make the same plan: another model is needed here")
 	}
 	for _, x := range []struct {
 		costs profiler.Costs
 		want  [][]byte // behind the first
 	}{
-		{reversed{modelled}, [][]byte{byModel, byRates}}, {modelled, [][]byte{byRates}},
+		{reversed{modelled}, [][]byte{byModel, byRates, byPrograms}}, {modelled, [][]byte{byRates, byPrograms}},
 	} {
-		plans, err := schedule.Proposals(ops, spec, x.costs, schedule.Options{}, 4)
+		plans, err := schedule.Proposals(ops, spec, x.costs, schedule.Options{}, 5)
 		if err != nil {
 			t.Fatal(err)
 		}
 		first := plans[0].Plan
-		if plans, err = c.withOthers(plans, ops, x.costs, schedule.Options{}, 4); err != nil {
+		if plans, err = c.withOthers(plans, ops, x.costs, schedule.Options{}, 5); err != nil {
 			t.Fatal(err)
 		}
-		if len(plans) <= len(x.want) || len(plans) > 4 || plans[0].Plan != first {
+		if len(plans) <= len(x.want) || len(plans) > 5 || plans[0].Plan != first {
 			t.Fatalf("%d plans", len(plans))
 		}
 		for i, p := range plans[1:] {
