@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/graphopt"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
@@ -14,6 +15,7 @@ import (
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // edited is the built-in catalogue with one manifest changed; an empty text removes the kernel.
@@ -125,6 +127,64 @@ func TestSplitsFollowTheTarget(t *testing.T) {
 		}
 	}()
 	lowerStatic(parsed(t, in, body), target.Target{}, testKernels(), precision.Choice{})
+}
+
+// A convolution that squeezes what it makes has one tile, of such a size that the executor's own memory is left beside it.
+func TestSqueezingTilesFit(t *testing.T) {
+	for _, c := range []struct {
+		in, conv          string
+		channels, squeeze int
+	}{
+		{"%x: float32[1,16,112,112]", "Conv(%r, %k) {group = 16, strides = [2, 2], pads = [1, 1, 1, 1]}", 16, 8},
+		{"%x: float32[1,240,14,14]", "Conv(%r, %k) {group = 240, pads = [2, 2, 2, 2]}", 240, 64},
+		{"%x: float32[1,96,28,28]", "Conv(%r, %k) {group = 96, strides = [2, 2], pads = [2, 2, 2, 2]}", 96, 24},
+	} {
+		width := 3
+		if strings.Contains(c.conv, "pads = [2") {
+			width = 5
+		}
+		body := weights("k", c.channels, 1, width, width) + weights("v", c.squeeze, c.channels, 1, 1) +
+			weights("w", c.channels, c.squeeze, 1, 1) + weights("e", c.channels, c.channels, 1, 1) + `
+%f: invalid? = Conv(%x, %e)
+%r: invalid? = Relu(%f)
+%c: invalid? = ` + c.conv + `
+%m: invalid? = GlobalAveragePool(%c)
+%a: invalid? = Conv(%m, %v)
+%u: invalid? = Relu(%a)
+%d: invalid? = Conv(%u, %w)
+%s: invalid? = Sigmoid(%d)
+%z: invalid? = Mul(%s, %c)
+%y = Conv(%z, %e)`
+		for _, p := range []precision.Precision{precision.FP16, precision.TF32, precision.FP32} {
+			for _, name := range []string{"emu4", "h200", "a100", "rtx4090"} {
+				g, choice := parsed(t, c.in, body), precision.Choice{Program: p}
+				if err := graphopt.Run(g, graphopt.Options{Check: true, Precision: choice}); err != nil {
+					t.Fatal(err)
+				}
+				spec, err := device.Find(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ops, err := lowerStatic(g, target.Of(spec), testKernels(), choice)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if kernelsOf(ops)["conv_depthwise_patch_squeeze"] == 0 {
+					t.Fatalf("%s in %v on %s: %v", c.in, p, name, kernelsOf(ops))
+				}
+				room := spec.SharedBound() - schema.LeastShared
+				for _, op := range ops.Ops {
+					least := 1 << 30
+					for _, c := range op.Candidates {
+						least = min(least, c.Inst.Shared())
+					}
+					if least > room {
+						t.Errorf("%s in %v on %s: %s needs %d bytes of %d", c.in, p, name, op.Kind, least, room)
+					}
+				}
+			}
+		}
+	}
 }
 
 // Attention with heads that no attention kernel takes is lowered as its parts.

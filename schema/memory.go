@@ -26,6 +26,8 @@ const (
 	StagedWaits = 32
 	// ExecutorShared is what rings of weights are planned to leave to the executor's own part.
 	ExecutorShared = 12 << 10
+	// LeastShared is room for the executor's own part where nothing is streamed: 2176 bytes on a GPU.
+	LeastShared = 3 << 10
 	// Gates is how many gates a vEU has. A gate says that words have come into slots: all that one step takes from
 	// slots comes through one gate, so for as many steps words may be on their way at once.
 	Gates = 8

@@ -85,13 +85,10 @@ func (n *Needs) leastShared() int {
 		leastRing*(n.StreamStep+schema.SharedAlign+schema.StageBarrierBytes)
 }
 
-// executorShared is room for the executor's own part of shared memory where nothing is streamed: 2176 bytes on a GPU.
-const executorShared = 3 << 10
-
 // loadedShared is what a vEU must offer for the program to be loaded.
 func (n *Needs) loadedShared() int {
 	if n.StreamStep == 0 {
-		return n.leastShared() + executorShared
+		return n.leastShared() + schema.LeastShared
 	}
 	return n.leastShared()
 }

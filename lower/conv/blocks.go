@@ -112,7 +112,7 @@ func (c *convolution) blockTiles(b *build.Builder) []blockTile {
 		sums := t.groups() * t.bm * (t.bn + 16) * int64(ir.Float32.Size())
 		at, _ := slices.BinarySearch(blockRooms, max(operands, sums))
 		if c.outC <= t.bn/2 || t.tasks(c) > int64(target.VEUs) || at == len(blockRooms) ||
-			blockRooms[at] > int64(target.SharedPerVEU) {
+			blockRooms[at] > int64(target.SharedPerTask) {
 			continue
 		}
 		t.room = blockRooms[at]

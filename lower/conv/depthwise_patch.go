@@ -124,7 +124,7 @@ func (c *convolution) depthwiseStrips(b *build.Builder, p depthwisePatch) []dept
 // fits chooses how much shared memory the tile has, and reports whether there is as much.
 func (c *convolution) fits(b *build.Builder, p *depthwisePatch) bool {
 	at, _ := slices.BinarySearch(depthwiseRooms, c.squeezeMatrix(*p)+p.squeezeBytes())
-	if at == len(depthwiseRooms) || depthwiseRooms[at] > int64(b.Target().SharedPerVEU) {
+	if at == len(depthwiseRooms) || depthwiseRooms[at] > int64(b.Target().SharedPerTask) {
 		return false
 	}
 	p.room = depthwiseRooms[at]

@@ -79,7 +79,7 @@ func (c *convolution) groupTilesOf(b *build.Builder, s contraction.TileShape, jo
 	target := b.Target()
 	for i, most := range groupRows {
 		rows := build.EvenChunk(c.out[1], most)
-		t, ok := c.groupTile(s, joined, rows, int64(target.SharedPerVEU))
+		t, ok := c.groupTile(s, joined, rows, int64(target.SharedPerTask))
 		tasks := c.images * build.CeilDiv(c.out[1], rows) * build.CeilDiv(c.groups*c.outC, s.BN)
 		if !ok || i > 0 && (rows == out[len(out)-1].rows || tasks < int64(target.VEUs)) {
 			break

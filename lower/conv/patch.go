@@ -100,7 +100,7 @@ func (c *convolution) patchTiles(b *build.Builder) []patchTile {
 	var out []patchTile
 	for _, s := range contraction.PatchShapes(target, b.Precision(), c.elements, c.positions(), c.outC, runs*u.elements) {
 		for i, rows := range patchRows {
-			t, ok := c.patchTile(s, u, rows, int64(target.SharedPerVEU))
+			t, ok := c.patchTile(s, u, rows, int64(target.SharedPerTask))
 			tasks := c.images * build.CeilDiv(c.out[1], rows) * build.CeilDiv(c.outC, s.BN)
 			if !ok || i > 0 && (rows > c.out[1] || tasks < int64(target.VEUs)) {
 				break

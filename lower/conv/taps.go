@@ -129,7 +129,7 @@ func (c *convolution) tapTiles(b *build.Builder, splits int64) []tapTile {
 	}
 	var out []tapTile
 	for _, s := range contraction.TapShapes(b.Target(), b.Precision(), c.elements, c.positions(), c.outC) {
-		if t, ok := c.tapTile(s, int64(b.Target().SharedPerVEU)); ok && t.per(splits) > 0 {
+		if t, ok := c.tapTile(s, int64(b.Target().SharedPerTask)); ok && t.per(splits) > 0 {
 			out = append(out, t)
 		}
 	}

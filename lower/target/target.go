@@ -9,6 +9,7 @@ import (
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // Unit is what multiplies on a multiprocessor.
@@ -28,8 +29,9 @@ type Target struct {
 	SMs, VEUs int
 	// Threads is how many threads a vEU may have.
 	Threads int
-	// SharedPerVEU is the shared memory that a vEU may have, in bytes; Registers are those of a multiprocessor.
-	SharedPerVEU, Registers int
+	// SharedPerTask is the shared memory that an rTask may have beside the executor's own, in bytes; Registers are those
+	// of a multiprocessor.
+	SharedPerTask, Registers int
 	// BulkCopies says that one instruction copies a block from global to shared memory beside the computation.
 	BulkCopies bool
 	// SharedRate and L2Rate are the bytes a nanosecond that one multiprocessor reads of shared memory and of L2.
@@ -58,7 +60,7 @@ const tileThreads = 256
 func Of(spec *device.Spec) Target {
 	t := Target{
 		Name: spec.Name, Arch: archOf(spec.Arch), SMs: spec.SMs, VEUs: spec.VEUs(), Threads: spec.Threads,
-		SharedPerVEU: spec.SharedBound(), Registers: spec.Registers,
+		SharedPerTask: spec.SharedBound() - schema.LeastShared, Registers: spec.Registers,
 		SharedRate: spec.SharedRate(), L2Rate: spec.Cost.L2PerSM, Latency: spec.Cost.Latency,
 		rates: map[rateKey]float64{{Scalar, ir.Float32}: spec.FlopsRate(tileThreads)},
 	}

@@ -30,6 +30,8 @@ var memory = Group{
 			Doc: "StagedWaits is how many waits of a step it holds; what is beyond is read from global memory."},
 		{Name: "ExecutorShared", Value: "12 << 10",
 			Doc: "ExecutorShared is what rings of weights are planned to leave to the executor's own part."},
+		{Name: "LeastShared", Value: "3 << 10",
+			Doc: "LeastShared is room for the executor's own part where nothing is streamed: 2176 bytes on a GPU."},
 
 		{Name: "Gates", Value: "8",
 			Doc: "Gates is how many gates a vEU has. A gate says that words have come into slots: all that one " +

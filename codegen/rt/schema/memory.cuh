@@ -36,6 +36,9 @@ constexpr uint32_t kStagedWaits = 32;
 // ExecutorShared is what rings of weights are planned to leave to the executor's own part.
 constexpr uint32_t kExecutorShared = 12u << 10;
 
+// LeastShared is room for the executor's own part where nothing is streamed: 2176 bytes on a GPU.
+constexpr uint32_t kLeastShared = 3u << 10;
+
 // Gates is how many gates a vEU has. A gate says that words have come into slots: all that one step takes from slots
 // comes through one gate, so for as many steps words may be on their way at once.
 constexpr uint32_t kGates = 8;
