@@ -26,15 +26,21 @@ DRAM, L2 = 4670, 9100  # bytes/ns
 STEP = 652 + 800  # ns: pdl_ns and latency_ns
 
 
-def chain(ops):
-    """How many rOperators depend on each other, at most. A plan lists them in an order in which they can run."""
+def chain(plan):
+    """How many rOperators depend on each other, at most. A plan lists them in an order in which they can run.
+
+    It does not say which part of a buffer an rOperator reads, so that this can be too many where several write one; those
+    of one launch do not depend on each other.
+    """
+    ops, launches = plan["ops"], sum(s["waves"] for s in plan["segments"] if s["kind"] == "waves")
     depth, written = {}, {}
     for op in ops:
         before = [w for buffer in op["reads"] for w in written.get(buffer, [])]
         depth[op["id"]] = 1 + max((depth[w] for w in before), default=0)
         for buffer in op["writes"]:
             written.setdefault(buffer, []).append(op["id"])
-    return max(depth.values(), default=0)
+    steps = max(depth.values(), default=0)
+    return min(steps, launches) if launches else steps
 
 
 def floors(plan):
@@ -47,7 +53,7 @@ def floors(plan):
         if not op["rkernel"].endswith("_resident"):  # those stay on chip from step to step
             moved += n * work.get("const_bytes", 0)
     weights = plan["weights_bytes"]
-    steps = 0 if any(s["kind"] == "rprogram" for s in plan["segments"]) else chain(plan["ops"])
+    steps = 0 if any(s["kind"] == "rprogram" for s in plan["segments"]) else chain(plan)
     return {
         "arithmetic_us": (tensor / TENSOR + ffma / FFMA) / 1e3,
         "bytes_us": max(weights / DRAM if weights > 0.8 * L2_BYTES else 0, moved / L2) / 1e3,
