@@ -58,6 +58,7 @@ var tables = map[string]func(results string) (string, error){
 		return from(results, "h200-latency.json", meansTable)
 	},
 	"families": familyTable,
+	"short":    shortTable,
 	"floors":   func(results string) (string, error) { return from(results, "h200-floors.json", floorTable) },
 	"chains":   func(results string) (string, error) { return from(results, "h200-micro.json", chainTable) },
 	"steps":    func(results string) (string, error) { return from(results, "h200-micro.json", stepTable) },

@@ -64,6 +64,34 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
+// The operators below leastRatio are listed, with what they reach of the peak; one of an unknown precision is refused.
+func TestShortTable(t *testing.T) {
+	dir := t.TempDir()
+	for i, name := range familyNames {
+		text := `{"rows": []}`
+		if i == 0 {
+			text = `{"rows": [
+				{"name": "a", "precision": "tf32", "flops": 990e6, "ours_us": 4, "vendor_us": 3, "ratio": 0.75},
+				{"name": "b", "precision": "fp16", "flops": 990e6, "ours_us": 4, "vendor_us": 4, "ratio": 1}]}`
+		}
+		if err := os.WriteFile(dir+"/h200-"+name+".json", []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := shortTable(dir)
+	if want := "| a | tf32 | 4.0 | 3.0 | 0.75 | 0.50 | 0.67 |\n"; err != nil || !strings.HasSuffix(got, want) ||
+		strings.Contains(got, "| b |") {
+		t.Errorf("%v\n%s", err, got)
+	}
+	text := `{"rows": [{"name": "c", "precision": "fp8", "flops": 1, "ours_us": 4, "vendor_us": 3, "ratio": 0.75}]}`
+	if err := os.WriteFile(dir+"/h200-gemm.json", []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shortTable(dir); err == nil {
+		t.Error("a precision without a peak is taken")
+	}
+}
+
 // A family's file has means by precision and batch; one that lacks a batch is refused.
 func TestFamilyTable(t *testing.T) {
 	dir := t.TempDir()
