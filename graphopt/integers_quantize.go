@@ -98,28 +98,32 @@ func (r *integers) divided(v *ir.Value, q *quantization) *ir.Value {
 		}
 		return out
 	}
-	if add := definedBy(v, "Add"); add != nil && r.single(v) && isScaled(add.Inputs[0]) && isScaled(add.Inputs[1]) {
-		return r.elementwise("Add", ir.Float32, "summed", r.rescaled(add.Inputs[0], q), r.rescaled(add.Inputs[1], q))
+	if add := definedBy(v, "Add"); add != nil && r.single(v) {
+		x, y := add.Inputs[0], add.Inputs[1]
+		a, oneOfX := scaleOf(x)
+		b, oneOfY := scaleOf(y)
+		if oneOfX && oneOfY {
+			return r.elementwise("Add", ir.Float32, "summed", r.rescaled(x, a/q.scale), r.rescaled(y, b/q.scale))
+		}
 	}
 	return r.elementwise("Mul", ir.Float32, "scaled", v, r.floats("scale", []float64{1 / q.scale}, 0))
 }
 
-// isScaled reports whether v is what a DequantizeLinear with one scale makes of codes.
-func isScaled(v *ir.Value) bool {
+// scaleOf is the scale by which a DequantizeLinear makes v of codes; ok is false if v is not made so, or by several.
+func scaleOf(v *ir.Value) (scale float64, ok bool) {
 	c := codesOf(v)
 	if c == nil || c.scale == nil {
-		return false
+		return 0, false
 	}
-	_, _, ok := c.uniform()
-	return ok
+	scale, _, ok = c.uniform()
+	return scale, ok
 }
 
-// rescaled is v, which isScaled, divided by q's scale.
-func (r *integers) rescaled(v *ir.Value, q *quantization) *ir.Value {
-	scale, _, _ := codesOf(v).uniform()
+// rescaled is what scaleOf knows the scale of, with another scale.
+func (r *integers) rescaled(v *ir.Value, scale float64) *ir.Value {
 	in := v.Def.Inputs[0]
 	return r.add("Mul", nil, mergeOrigins(v.Def, r.node), ir.Float32, v.Shape, r.node.Outputs[0].Name+".scaled", in,
-		r.floats("scale", []float64{scale / q.scale}, 0))
+		r.floats("scale", []float64{scale}, 0))
 }
 
 // quotient is a constant divided by a number.
