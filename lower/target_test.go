@@ -187,6 +187,62 @@ func TestSqueezingTilesFit(t *testing.T) {
 	}
 }
 
+// No rTask of a split sum has nothing to add up: it would seem to read what it does not wait for.
+func TestSplitsHaveTerms(t *testing.T) {
+	for channels := 512; channels <= 1024; channels += 96 {
+		for _, width := range []int{1, 3} {
+			in := fmt.Sprintf("%%x: float32[1,%d,7,7]", channels)
+			g := parsed(t, in, weights("w", 128, channels, width, width)+"%y = Conv(%x, %w)")
+			ops, err := lowerStatic(g, testTarget("v100"), testKernels(), precision.Choice{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range ops.Ops[0].Candidates {
+				for task := range c.Tasks {
+					lo, hi := make([]int64, 8), make([]int64, 8)
+					r := c.Reads[0]
+					r.Box(task, lo, hi)
+					for d := range r.View.Shape {
+						if lo[d] >= hi[d] {
+							t.Fatalf("%d channels, filter %d: rTask %d of %d of %s reads nothing", channels, width, task, c.Tasks,
+								c.Inst.Key())
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// On a device with little shared memory attention has candidates that leave room for a ring of weights.
+func TestAttentionBesideRings(t *testing.T) {
+	const in = "%q: float32[1,8,32,64], %k: float32[1,8,64,32], %v: float32[1,8,32,64]"
+	for name, want := range map[string]bool{"rtx4090": true, "h200": false} {
+		for _, p := range []precision.Precision{precision.TF32, precision.FP16} {
+			g, choice := parsed(t, in, "%s: invalid? = MatMul(%q, %k)\n%p: invalid? = Softmax(%s)\n%y = MatMul(%p, %v)"),
+				precision.Choice{Program: p}
+			if err := graphopt.Run(g, graphopt.Options{Check: true, Precision: choice}); err != nil {
+				t.Fatal(err)
+			}
+			ops, err := lowerStatic(g, testTarget(name), testKernels(), choice)
+			if err != nil {
+				t.Fatal(err)
+			}
+			small := 0
+			for _, op := range ops.Ops {
+				for _, c := range op.Candidates {
+					if c.Inst.Kernel.Name == "attention_mma" && c.Inst.Shared() <= 48<<10 {
+						small++
+					}
+				}
+			}
+			if small > 0 != want {
+				t.Errorf("%s, %v: %d small candidates", name, p, small)
+			}
+		}
+	}
+}
+
 // Attention with heads that no attention kernel takes is lowered as its parts.
 func TestLargeHeads(t *testing.T) {
 	for columns, want := range map[int]bool{256: true, 257: false} {

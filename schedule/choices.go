@@ -103,6 +103,7 @@ func bestThreads(g *roperator.Graph, spec *device.Spec, all [][]choice, sizes ma
 	var best [][]choice
 	bestTime, mostKept := 0.0, 0
 	var lack *diag.List
+	imports := mostImports(all)
 	for i := range 2 * len(threads) {
 		step, n := 0, threads[i/2]
 		if i%2 == 1 {
@@ -110,7 +111,10 @@ func bestThreads(g *roperator.Graph, spec *device.Spec, all [][]choice, sizes ma
 				continue
 			}
 		}
-		some, time, missing := restrict(g, spec, all, vdevice.Needs{Threads: n, StreamStep: step})
+		some, time, missing := restrict(g, spec, all, vdevice.Needs{Threads: n, StreamStep: step, Imports: imports})
+		if missing.Errors() > 0 && imports > 0 {
+			some, time, missing = restrict(g, spec, all, vdevice.Needs{Threads: n, StreamStep: step})
+		}
 		if missing.Errors() > 0 {
 			if lack == nil || missing.Errors() < lack.Errors() {
 				lack = missing
@@ -159,6 +163,18 @@ func streamStep(all [][]choice) int {
 		}
 	}
 	return n.StreamStep
+}
+
+// mostImports is how many words of values from other vEUs any candidate wants room for. Programs in which recurrent cells
+// keep their weights have that room beside the shared memory of all other rTasks.
+func mostImports(all [][]choice) int64 {
+	most := int64(0)
+	for _, choices := range all {
+		for i := range choices {
+			most = max(most, choices[i].needs.Imports)
+		}
+	}
+	return most
 }
 
 // restrict keeps the candidates that fit vEUs of so many threads, with a ring or without.

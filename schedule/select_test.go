@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
@@ -142,5 +143,35 @@ func TestResidentCandidatesStay(t *testing.T) {
 	}
 	if n := residentChoices(choices); n != 2 {
 		t.Errorf("%d candidates keep operands on chip, want 2", n)
+	}
+}
+
+// Where values from other vEUs lie in shared memory, a candidate does not fit that needs all of it for itself.
+func TestRoomBesideImports(t *testing.T) {
+	spec := deviceOf(t, "a100")
+	g := vdevicetest.Exchange(1, 2, 512, 4)
+	for _, op := range g.Ops {
+		plain := *op.Candidates[0]
+		plain.Imports, plain.Exports = nil, nil
+		op.Candidates = append(op.Candidates, &plain)
+	}
+	large := *g.Ops[0].Candidates[1]
+	large.Inst = vdevicetest.Instance(256, spec.SharedBound()-schema.LeastShared, 64)
+	g.Ops[0].Candidates = append(g.Ops[0].Candidates, &large)
+	costs := table{}
+	for _, op := range g.Ops {
+		for _, c := range op.Candidates {
+			costs[c] = 1e6
+		}
+	}
+	costs[&large] = 1
+	choices, err := admit(g, spec, costs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ch := range choices[0] {
+		if ch.needs.Shared == large.Inst.Shared() {
+			t.Error("a candidate with all of the shared memory is kept beside imports")
+		}
 	}
 }

@@ -39,6 +39,13 @@ var tensorShapes = map[int][]shapesOfSize{
 	},
 }
 
+// smallShared is the shared memory below which shapes with half as many keys are considered, too: others leave no room
+// for a ring of weights beside them.
+const smallShared = 100 << 10
+
+// leastKeys is how many keys a warp must take, by the size of an element: those of a fragment.
+var leastKeys = map[int]int64{4: 8, 2: 16}
+
 // tensorCores reports whether products on tensor cores are asked for, and the target has them.
 func tensorCores(b *build.Builder) bool {
 	return b.Precision().Products() > 0 && b.Target().Rate(target.Tensor, ir.Float32) > 0
@@ -55,7 +62,11 @@ func (a *attention) usefulShapes(b *build.Builder) []tensorShape {
 			continue
 		}
 		for _, s := range row.shapes {
-			if s.bq == row.shapes[0].bq || a.rows(s.bq).largest() > s.bq/2 {
+			if s.bq != row.shapes[0].bq && a.rows(s.bq).largest() <= s.bq/2 {
+				continue
+			}
+			out = append(out, s)
+			if s.kt /= 2; b.Target().SharedPerTask < smallShared && s.kt >= leastKeys[a.elem.Size()] {
 				out = append(out, s)
 			}
 		}
