@@ -36,7 +36,7 @@ var allowed = map[string]string{
 	"roperator":        "ir ir/axes rkernels internal/diag precision",
 	// Lowering, from what all share to the table of all families: each row may import what stands above it.
 	"precision":         "ir",
-	"lower/target":      "device ir",
+	"lower/target":      "device ir schema",
 	"lower/arg":         "rkernels rkernels/functor roperator",
 	"lower/pack":        "ir rkernels/functor roperator",
 	"lower/build":       "ir ir/axes rkernels rkernels/functor roperator lower/arg lower/target internal/diag precision",
