@@ -119,7 +119,8 @@ const (
 // SplitsFor decides over how many rTasks the sum of a tile is spread. It is more than one where tiles are too few for
 // the target, or so few that their last round leaves much of it idle, and where sums are long enough to make up for
 // adding the parts up. k is the length of the sum, results the number of elements of the result; share is the part
-// of the target that rOperators beside this one leave to it; others are tiles whose cost is known.
+// of the target that rOperators beside this one leave to it; others are tiles whose cost is known. No split of a sum is
+// empty, with any of the shapes.
 func SplitsFor(t *target.Target, e Elements, shapes []TileShape, tasks func(s TileShape) int64, k, results int64,
 	share float64, others ...OtherTiles) int64 {
 	m := splitModel{target: t, elements: e, shapes: shapes, tasks: tasks, k: k, results: results, others: others}
@@ -130,12 +131,12 @@ func SplitsFor(t *target.Target, e Elements, shapes []TileShape, tasks func(s Ti
 			best, least = n, t
 		}
 	}
-	return best
+	return fullSplits(shapes, k, best)
 }
 
-// FullSplits is a number of splits of which none is empty with any of the shapes, whose sums are split at whole stages.
+// fullSplits is a number of splits of which none is empty with any of the shapes, whose sums are split at whole stages.
 // It is splits or less.
-func FullSplits(shapes []TileShape, k, splits int64) int64 {
+func fullSplits(shapes []TileShape, k, splits int64) int64 {
 	longest := int64(1)
 	for _, s := range shapes {
 		longest = max(longest, s.BK)

@@ -130,7 +130,6 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 	patches, groups, blocks := single.patchTiles(b), single.groupTiles(b), c.blockTiles(b)
 	splits := contraction.SplitsFor(b.Target(), c.elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape),
 		b.Share(g), append(c.splitTaps(b), c.splitBlocks(b, blocks)...)...)
-	splits = contraction.FullSplits(shapes, c.inC*c.taps(), splits)
 	if len(patches)+len(groups) > 0 {
 		splits = 1
 	}

@@ -22,7 +22,6 @@ func addImplicitGemm(b *build.Builder, g *build.Group, c *convolution) error {
 	}
 	splits := contraction.SplitsFor(b.Target(), c.elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape),
 		b.Share(g))
-	splits = contraction.FullSplits(shapes, c.inC*c.taps(), splits)
 	contraction.AddSplit(b, g, c.kind, c.elements, c.tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
 			var out []*roperator.Candidate

@@ -99,7 +99,6 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 		tiles = contraction.Tiles(shapes)
 	}
 	splits := contraction.SplitsFor(b.Target(), p.Elements, tiles, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
-	splits = contraction.FullSplits(tiles, p.K, splits)
 	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
 			if splits == 1 {

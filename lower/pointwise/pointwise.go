@@ -47,7 +47,6 @@ func Add(b *build.Builder, g *build.Group, c *Product) {
 		return c.Images * c.Groups * build.CeilDiv(c.OutC, s.BM) * build.CeilDiv(c.Positions, s.BN)
 	}
 	splits := contraction.SplitsFor(b.Target(), c.Elements, shapes, tasks, c.InC, ir.Count(c.Tail.Shape), b.Share(g))
-	splits = contraction.FullSplits(shapes, c.InC, splits)
 	contraction.AddSplit(b, g, c.Kind, c.Elements, c.Tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
 			var out []*roperator.Candidate
