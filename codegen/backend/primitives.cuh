@@ -42,8 +42,6 @@ RT_DEVICE void sync_warp();
 RT_DEVICE bool all_lanes(bool predicate);
 // v, which is the same in all lanes, in a form that shows the compiler that it is: branches by it do not diverge.
 RT_DEVICE int same_in_warp(int v);
-// The same of a place in shared memory.
-RT_DEVICE const char* operand_in_warp(const char* p);
 // The value of lane `lane`, of the lane whose number differs by mask, of the lane delta further on (shfl.sync).
 template <class T>
 RT_DEVICE T shfl(T v, int lane);
@@ -319,6 +317,12 @@ RT_DEVICE void load_fragments_across(uint32_t (&r)[4], const void* row);
 // The instructions run beside the threads, one after another. Until multiplied() has returned, the operands must stay
 // as they are, and d must not be touched. multiplied_but() says the same of the operands of earlier products.
 
+// An operand in shared memory is named by an OperandPlace, which a pointer converts to; `+ n` is the place n bytes
+// further on, a multiple of 16.
+struct OperandPlace;
+
+// The place, which is the same in all lanes of a warp, in a form that shows the compiler that it is.
+RT_DEVICE OperandPlace operand_in_warp(OperandPlace p);
 // The threads' registers hold operands and sums that the following products take (wgmma.fence).
 RT_DEVICE void multiply_begin();
 // The products that the thread has begun are all of a group (wgmma.commit_group). It stands in the branch in which they
@@ -328,30 +332,30 @@ RT_DEVICE void multiply_end();
 // Begins d += A·B, or d = A·B if not add. Roundings are those of mma_tf32 (wgmma.mma_async.m64nNk8.tf32, .m64nNk16.f16
 // and .bf16).
 template <int N>
-RT_DEVICE void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
+RT_DEVICE void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add);
 template <int N>
-RT_DEVICE void multiply_f16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
+RT_DEVICE void multiply_f16(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add);
 template <int N>
-RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
+RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add);
 // The same with integers of 8 bits, whose products and sums are those of mma_int8 (wgmma.mma_async.m64nNk32.s32).
 template <int N, bool SignedA, bool SignedB>
-RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
+RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add);
 // The same with A in shared memory.
 template <int N>
-RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add);
+RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add);
 template <int N>
-RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add);
+RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add);
 template <int N, bool SignedA, bool SignedB>
-RT_DEVICE void multiply_int8_swizzled(int32_t (&d)[N / 2], const void* a, const void* b, int pitch, bool add);
+RT_DEVICE void multiply_int8_swizzled(int32_t (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add);
 // The same with A and B in shared memory, B as columns; and with A in registers and B as depths.
 template <int N>
-RT_DEVICE void multiply_f16_columns(float (&d)[N / 2], const void* a, const void* b, bool add);
+RT_DEVICE void multiply_f16_columns(float (&d)[N / 2], OperandPlace a, OperandPlace b, bool add);
 template <int N>
-RT_DEVICE void multiply_bf16_columns(float (&d)[N / 2], const void* a, const void* b, bool add);
+RT_DEVICE void multiply_bf16_columns(float (&d)[N / 2], OperandPlace a, OperandPlace b, bool add);
 template <int N>
-RT_DEVICE void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
+RT_DEVICE void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add);
 template <int N>
-RT_DEVICE void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
+RT_DEVICE void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add);
 // What the thread has stored to shared memory, and its copies that have landed there, can be read by products that are
 // begun behind the next barrier (fence.proxy.async). Bulk copies need no such fence.
 RT_DEVICE void operands_written();

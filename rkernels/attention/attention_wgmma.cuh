@@ -300,19 +300,15 @@ struct AttentionWgmma {
   };
   using Mask = MaskOf<Masked>;
 
-  // A place that is the same in all lanes.
-  static RT_DEVICE const T* in_warp(const T* p) {
-    return reinterpret_cast<const T*>(rt::operand_in_warp(reinterpret_cast<const char*>(p)));
-  }
-
   // Begins x = Q·Kᵀ.
   static RT_DEVICE void begin_scores(const T* sq, const T* sk, Scores& x) {
-    sq = in_warp(sq), sk = in_warp(sk);
+    constexpr int kSize = static_cast<int>(sizeof(T));
+    const rt::OperandPlace queries = rt::operand_in_warp(sq), keys = rt::operand_in_warp(sk);
     rt::multiply_begin();
     RT_UNROLL
     for (int d = 0; d < DM; d += 16) {
-      const T* q = sq + d / 64 * QueryBlocks::kBlock + d % 64;
-      const T* k = sk + d / 64 * KeyBlocks::kBlock + d % 64;
+      const rt::OperandPlace q = queries + kSize * (d / 64 * QueryBlocks::kBlock + d % 64);
+      const rt::OperandPlace k = keys + kSize * (d / 64 * KeyBlocks::kBlock + d % 64);
       if constexpr (std::is_same_v<T, half>) {
         rt::multiply_f16_columns<KT>(flat(x), q, k, d > 0);
       } else {
@@ -338,12 +334,13 @@ struct AttentionWgmma {
 
   // Begins out += weights · V.
   static RT_DEVICE void begin_sums(const T* sv, const Weights& w, typename Softmax::Sums& out) {
-    sv = in_warp(sv);
+    constexpr int kSize = static_cast<int>(sizeof(T));
+    const rt::OperandPlace values = rt::operand_in_warp(sv);
     rt::multiply_begin();
     RT_UNROLL
     for (int j = 0; j < KT / 16; ++j) {
-      const T* v = sv + j * 16 * KeyBlocks::kColumns;
-      constexpr int kPitch = static_cast<int>(sizeof(T)) * KeyBlocks::kBlock;
+      const rt::OperandPlace v = values + kSize * (j * 16 * KeyBlocks::kColumns);
+      constexpr int kPitch = kSize * KeyBlocks::kBlock;
       if constexpr (std::is_same_v<T, half>) {
         rt::multiply_f16_depths<DM>(flat(out), w[j], v, kPitch, true);
       } else {

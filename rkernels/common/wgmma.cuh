@@ -86,28 +86,52 @@ struct GroupPlace {
 };
 
 // The stages of B as they come through the stream, of which a chunk may hold several. A stage may be read after the
-// next one has been taken, until it is done.
+// next one has been taken, until it is done. What is there to keep count of is apart from waiting for a stage and from
+// giving it back, so that it can be done while tensor cores are at work.
 template <class T>
 class GroupStages {
  public:
   RT_DEVICE explicit GroupStages(const rt::Stream& stream)
-      : taken_(stream), given_back_(stream), chunk_(stream.chunk_bytes()) {}
-  // The next stage; waits until it has come.
-  RT_DEVICE const char* next() {
+      : taken_(stream.settled()), given_back_(taken_), ending_(taken_), chunk_(stream.chunk_bytes()) {}
+  // Where the next stage will be.
+  RT_DEVICE const char* ahead() const { return left_ == 0 ? taken_.ahead() : at_ + T::kStageB; }
+  // Waits until the next stage has come.
+  RT_DEVICE void await() const {
+    if (left_ == 0) taken_.front();
+  }
+  // Takes the stage, which has come.
+  RT_DEVICE void take() {
+    at_ = ahead();
     if (left_ == 0) {
-      at_ = taken_.front();
       taken_.pass();
       left_ = chunk_;
-    } else {
-      at_ += T::kStageB;
     }
     left_ -= T::kStageB;
+  }
+  // The next stage; waits until it has come.
+  RT_DEVICE const char* next() {
+    await();
+    take();
     return at_;
   }
-  // The warp does not read the stage any more that was taken first of those that are not done.
-  RT_DEVICE void done() {
+  // The warp will not read the stage much longer that was taken first of those that are not done. Finds out what is to
+  // be given back then.
+  RT_DEVICE void ending() {
     read_ += T::kStageB;
-    if (read_ == chunk_) end();
+    ends_ = read_ == chunk_;
+    ending_ = given_back_;
+    if (!ends_) return;
+    given_back_.pass();
+    read_ = 0;
+  }
+  // The warp does not read that stage any more.
+  RT_DEVICE void ended() const {
+    if (ends_) ending_.give_back();
+  }
+  // The same for a stage of which nothing was found out before.
+  RT_DEVICE void done() {
+    ending();
+    ended();
   }
   // All stages are done. The last chunk may hold fewer of them.
   RT_DEVICE void end() {
@@ -116,11 +140,12 @@ class GroupStages {
   }
 
  private:
-  rt::Stream taken_, given_back_;
+  rt::Stream taken_, given_back_, ending_;
   const char* at_ = nullptr;
-  int chunk_;     // bytes of a chunk
-  int left_ = 0;  // bytes of the latest chunk that have not been taken
-  int read_ = 0;  // bytes of the first chunk that has not been given back, which are done
+  int chunk_;          // bytes of a chunk
+  int left_ = 0;       // bytes of the latest chunk that have not been taken
+  int read_ = 0;       // bytes of the first chunk that has not been given back, which are done
+  bool ends_ = false;  // the stage that ends is the last of its chunk
 };
 
 // A fragment of A: the parts of float32 numbers, or numbers of 16 and 8 bits as they are.
@@ -150,7 +175,7 @@ struct GroupFragment<float, 3> : SplitFragment {};
 
 // Begins d += A·B for one fragment of the group's rows.
 template <class T>
-RT_DEVICE void begin_product(const uint32_t (&a)[4], const char* b, bool add, typename T::Acc& d) {
+RT_DEVICE void begin_product(const uint32_t (&a)[4], rt::OperandPlace b, bool add, typename T::Acc& d) {
   if constexpr (std::is_same_v<typename T::Multiplied, float>) {
     rt::multiply_tf32<T::BN>(d, a, b, T::kPitch, add);
   } else if constexpr (T::kSize == 1) {
@@ -165,7 +190,7 @@ RT_DEVICE void begin_product(const uint32_t (&a)[4], const char* b, bool add, ty
 
 // The same for 64 rows of A in shared memory.
 template <class T>
-RT_DEVICE void begin_product(const char* a, const char* b, bool add, typename T::Acc& d) {
+RT_DEVICE void begin_product(rt::OperandPlace a, rt::OperandPlace b, bool add, typename T::Acc& d) {
   if constexpr (std::is_same_v<typename T::Element, float>) {
     rt::multiply_tf32_swizzled<T::BN>(d, a, b, T::kPitch, add);
   } else if constexpr (T::kSize == 1) {
@@ -179,6 +204,10 @@ RT_DEVICE void begin_product(const char* a, const char* b, bool add, typename T:
 }
 
 // Multiplies `count` stages. load_a has issue(stage) for one k tile of the group's rows after another.
+//
+// A warp group takes longer to find its operands and to bring the next ones than tensor cores take to multiply a narrow
+// stage. So between the end of a stage and the products of the next but one stands as little as can be: what is there to
+// keep count of, and the places of the next operands, are found while tensor cores are at work.
 template <class T, class LoadA>
 class GroupProducts {
   using E = typename T::Element;
@@ -189,19 +218,22 @@ class GroupProducts {
         at_(t.tid),
         load_a_(load_a),
         stages_(t.stream),
-        ring_(reinterpret_cast<E*>(T::kSwizzled ? rt::aligned_shared<T::kAlign>(t.smem) : t.smem) +
+        ring_(reinterpret_cast<E*>(rt::settled_shared(T::kSwizzled ? rt::aligned_shared<T::kAlign>(t.smem) : t.smem)) +
               at_.group * T::ST * T::kStageA),
         row_((at_.m - at_.row + at_.lane % 16) * T::LDA +
              (T::kSwizzled ? at_.lane / 16 ^ at_.lane % 8 : at_.lane / 16) * T::kPer),
         scale_(scale.inverse),
         parts_(count * T::kParts),
-        unsent_(count) {}
+        unsent_(count),
+        rows_(ring_),
+        columns_(ring_) {}
 
   // The first turn of the loop has nothing to multiply but in its last part, which only fetches the first one: so there
   // is no other code for that.
   RT_DEVICE void run(typename T::Acc& acc) {
     RK_UNROLL(1)
     for (int s = 0; s < T::kAhead; ++s) send();
+    find();
     RK_UNROLL(1)
     for (int part = -1; part < parts_; part += T::kTurn) {
       step<T::kTurn - 1>(part, acc);
@@ -226,6 +258,13 @@ class GroupProducts {
     sent_ = sent_ + 1 == T::ST ? 0 : sent_ + 1;
   }
 
+  // Finds the places of the operands of the next stage.
+  RT_DEVICE void find() {
+    from_ = ring_ + fetched_ * T::kStageA;
+    if constexpr (T::kShareA) rows_ = rt::operand_in_warp(from_);
+    columns_ = rt::operand_in_warp(stages_.ahead() + at_.kg * (T::kPlane / T::KG));
+  }
+
   // Waits for part P of a turn of A. Takes it into registers, unless tensor cores read it in shared memory.
   template <int P>
   RT_DEVICE void fetch() {
@@ -234,7 +273,6 @@ class GroupProducts {
       if constexpr (T::kShareA) rt::operands_written();
       rt::group_barrier(t_, at_.group);
       send();  // into a place that nobody reads any more: all threads of the group are behind the barrier
-      from_ = ring_ + fetched_ * T::kStageA;
       fetched_ = fetched_ + 1 == T::ST ? 0 : fetched_ + 1;
     }
     if constexpr (!T::kShareA) take(P % T::kParts * T::kSteps * T::kDeep, fragments_[P % 2]);
@@ -280,9 +318,14 @@ class GroupProducts {
     typename T::Acc apart;
     if (!kMayBeFirst || part >= 0) {
       begin<P>(acc, apart);
+      if constexpr (P % T::kParts == 0) {
+        stages_.take();
+        if (kBeside && part > 0) stages_.ending();
+      }
+      if constexpr (P % T::kParts == T::kParts - 1) find();
       if constexpr (kBeside) {
         rt::multiplied_but<1>();
-        if (P % T::kParts == 0 && part > 0) stages_.done();
+        if (P % T::kParts == 0 && part > 0) stages_.ended();
       }
     }
     if (part + 1 < parts_) fetch<(P + 1) % T::kTurn>();
@@ -298,24 +341,23 @@ class GroupProducts {
   // Begins the products of part P of a turn.
   template <int P>
   RT_DEVICE void begin(typename T::Acc& acc, typename T::Acc& apart) {
-    if constexpr (P % T::kParts == 0) b_ = rt::operand_in_warp(stages_.next() + at_.kg * (T::kPlane / T::KG));
-    const char* b = b_ + P % T::kParts * T::kSteps * (2 * T::kPitch);
+    constexpr int kFrom = P % T::kParts * T::kSteps, kPair = 2 * T::kPitch;  // bytes of a product's depth of B
+    if constexpr (kFrom == 0) stages_.await();
     const auto& a = fragments_[P % 2];
-    const char* rows = T::kShareA ? rt::operand_in_warp(reinterpret_cast<const char*>(from_)) : nullptr;
     rt::multiply_begin();
     if constexpr (T::kProducts == 3) {
       RT_UNROLL
       for (int k = 0; k < T::kSteps; ++k) {  // what is small is added first, and loses least
-        begin_product<T>(a[k].lo, b + k * (2 * T::kPitch), k > 0, apart);
-        begin_product<T>(a[k].hi, b + k * (2 * T::kPitch) + T::kPlane, true, apart);
+        begin_product<T>(a[k].lo, columns_ + (kFrom + k) * kPair, k > 0, apart);
+        begin_product<T>(a[k].hi, columns_ + ((kFrom + k) * kPair + T::kPlane), true, apart);
       }
     }
     RT_UNROLL
     for (int k = 0; k < T::kSteps; ++k) {
       if constexpr (T::kShareA) {
-        begin_product<T>(rows + k * 32, b + k * (2 * T::kPitch), true, acc);
+        begin_product<T>(rows_ + k * 32, columns_ + k * kPair, true, acc);
       } else {
-        begin_product<T>(a[k].hi, b + k * (2 * T::kPitch), true, T::kProducts == 3 ? apart : acc);
+        begin_product<T>(a[k].hi, columns_ + (kFrom + k) * kPair, true, T::kProducts == 3 ? apart : acc);
       }
     }
     rt::multiply_end();
@@ -327,15 +369,15 @@ class GroupProducts {
   GroupStages<T> stages_;
   E* ring_;
   int row_;                  // where in a stage the row begins whose address the lane gives
-  const E* from_ = nullptr;  // the stage that was fetched last
-  const char* b_ = nullptr;
+  const E* from_ = nullptr;  // the stage that is fetched next, or was fetched last
   GroupFragment<E, T::kProducts> fragments_[2][T::kSteps];  // of one part of a stage, and of the one that comes next
   RowScales scales_;                                        // of three products
   float down_[2][2];                                        // what sums of these fragments' rows are multiplied by
   float scale_;                                             // the inverse of the constant's scale
   int parts_;
-  int unsent_;                  // how many stages of A have not been sent for
-  int sent_ = 0, fetched_ = 0;  // the next ones' places in the ring
+  int unsent_;                       // how many stages of A have not been sent for
+  int sent_ = 0, fetched_ = 0;       // the next ones' places in the ring
+  rt::OperandPlace rows_, columns_;  // of the stage that is multiplied next
 };
 
 }  // namespace rk

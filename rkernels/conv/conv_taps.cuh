@@ -236,14 +236,14 @@ struct ConvTaps {
 
     // Begins the products of a tap, whose pixel of the group's first row is given.
     RT_DEVICE void begin(const char* pixel, Acc& acc) {
-      const char* b = rt::operand_in_warp(stages_.next());
-      pixel = rt::operand_in_warp(pixel);
+      const rt::OperandPlace first = rt::operand_in_warp(pixel), b = rt::operand_in_warp(stages_.ahead());
+      stages_.next();
       rt::multiply_begin();
       RT_UNROLL
       for (int k = 0; k < kPixel / 32; ++k) {
         RT_UNROLL
         for (int part = 0; part < kParts; ++part) {
-          begin_product<T>(pixel + kPixel * part * T::BM + 32 * k, b + k * (2 * T::kPitch), true, acc[part]);
+          begin_product<T>(first + (kPixel * part * T::BM + 32 * k), b + k * (2 * T::kPitch), true, acc[part]);
         }
       }
       rt::multiply_end();

@@ -127,8 +127,7 @@ struct GemmColumn {
   RT_DEVICE static void run(Ring& boxes, const char* b, int count, typename T::Acc& acc) {
     RK_UNROLL(1)
     for (int s = 0; s < count; ++s, b += T::kStageB) {
-      const char* rows = rt::operand_in_warp(boxes.next());
-      const char* columns = rt::operand_in_warp(b);
+      const rt::OperandPlace rows = rt::operand_in_warp(boxes.next()), columns = rt::operand_in_warp(b);
       rt::multiply_begin();
       RT_UNROLL
       for (int k = 0; k < T::kSlice / T::kDeep; ++k) {

@@ -4,18 +4,34 @@
 
 namespace rt::detail {
 
+// Descriptors have addresses in units of 16 bytes. Of a place that is known, that of one further on takes one addition.
+struct OperandPlace {
+  uint32_t units;
+  RT_DEVICE OperandPlace(const void* p) : units(shared_address(p) / 16) {}
+};
+RT_DEVICE OperandPlace operator+(OperandPlace p, int bytes) {
+  p.units += static_cast<uint32_t>(bytes / 16);
+  return p;
+}
+
+RT_DEVICE OperandPlace operand_in_warp(OperandPlace p) {
+  uint32_t units;
+  asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(units) : "r"(p.units));
+  p.units = units;
+  return p;
+}
+
 // The matrix descriptor of an operand in blocks: its address, the bytes from one block of depths to the next, and those
 // from eight columns or rows to the next eight, which are 128; without swizzling.
-RT_DEVICE uint64_t group_operand(const void* b, int pitch) {
-  return uint64_t{128 >> 4} << 32 | static_cast<uint64_t>(pitch >> 4) << 16 | shared_address(b) >> 4;
+RT_DEVICE uint64_t group_operand(OperandPlace b, int pitch) {
+  return uint64_t{128 >> 4} << 32 | b.units + (static_cast<uint32_t>(pitch >> 4) << 16);
 }
 
 // The descriptor of rows of 128 bytes with a swizzle of as many: 1024 bytes from eight rows to the next eight. The
 // hardware exchanges runs by the bits of their addresses, so that the first row may be any one. Where rows are depths,
 // it has the bytes from the rows of 64 columns to those of the next 64, too.
-RT_DEVICE uint64_t swizzled_operand(const void* a, int pitch = 16) {
-  return uint64_t{1} << 62 | uint64_t{1024 >> 4} << 32 | static_cast<uint64_t>(pitch >> 4) << 16 |
-         shared_address(a) >> 4;
+RT_DEVICE uint64_t swizzled_operand(OperandPlace a, int pitch = 16) {
+  return uint64_t{1} << 62 | uint64_t{1024 >> 4} << 32 | a.units + (static_cast<uint32_t>(pitch >> 4) << 16);
 }
 
 // What the instructions of N columns are called with: inline PTX has no lists of registers but those that are written
@@ -141,7 +157,7 @@ RT_DEVICE void multiply_end() {
 }
 
 template <int N>
-RT_DEVICE void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   GroupProduct<N>::tf32(d, a, group_operand(b, pitch), add);
 #else
@@ -149,7 +165,7 @@ RT_DEVICE void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], const vo
 #endif
 }
 template <int N>
-RT_DEVICE void multiply_f16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_f16(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   GroupProduct<N>::f16(d, a, group_operand(b, pitch), add);
 #else
@@ -157,7 +173,7 @@ RT_DEVICE void multiply_f16(float (&d)[N / 2], const uint32_t (&a)[4], const voi
 #endif
 }
 template <int N>
-RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   GroupProduct<N>::bf16(d, a, group_operand(b, pitch), add);
 #else
@@ -166,7 +182,7 @@ RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const vo
 }
 
 template <int N, bool SignedA, bool SignedB>
-RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   if constexpr (SignedA && SignedB) {
     GroupProduct<N>::s8s8(d, a, group_operand(b, pitch), add);
@@ -183,7 +199,7 @@ RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const 
 }
 
 template <int N>
-RT_DEVICE void multiply_tf32_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_tf32_swizzled(float (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   GroupProduct<N>::tf32_shared(d, swizzled_operand(a), group_operand(b, pitch), add);
 #else
@@ -191,7 +207,7 @@ RT_DEVICE void multiply_tf32_swizzled(float (&d)[N / 2], const void* a, const vo
 #endif
 }
 template <int N>
-RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   GroupProduct<N>::f16_shared(d, swizzled_operand(a), group_operand(b, pitch), add);
 #else
@@ -199,7 +215,7 @@ RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const voi
 #endif
 }
 template <int N>
-RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   GroupProduct<N>::bf16_shared(d, swizzled_operand(a), group_operand(b, pitch), add);
 #else
@@ -208,7 +224,7 @@ RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const vo
 }
 
 template <int N, bool SignedA, bool SignedB>
-RT_DEVICE void multiply_int8_swizzled(int32_t (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_int8_swizzled(int32_t (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   const uint64_t left = swizzled_operand(a), right = group_operand(b, pitch);
   if constexpr (SignedA && SignedB) {
@@ -226,7 +242,7 @@ RT_DEVICE void multiply_int8_swizzled(int32_t (&d)[N / 2], const void* a, const 
 }
 
 template <int N>
-RT_DEVICE void multiply_f16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
+RT_DEVICE void multiply_f16_columns(float (&d)[N / 2], OperandPlace a, OperandPlace b, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   GroupProduct<N>::f16_shared(d, swizzled_operand(a), swizzled_operand(b), add);
 #else
@@ -234,7 +250,7 @@ RT_DEVICE void multiply_f16_columns(float (&d)[N / 2], const void* a, const void
 #endif
 }
 template <int N>
-RT_DEVICE void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   GroupProduct<N>::f16_depths(d, a, swizzled_operand(b, pitch), add);
 #else
@@ -242,7 +258,7 @@ RT_DEVICE void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], co
 #endif
 }
 template <int N>
-RT_DEVICE void multiply_bf16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
+RT_DEVICE void multiply_bf16_columns(float (&d)[N / 2], OperandPlace a, OperandPlace b, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   GroupProduct<N>::bf16_shared(d, swizzled_operand(a), swizzled_operand(b), add);
 #else
@@ -250,7 +266,7 @@ RT_DEVICE void multiply_bf16_columns(float (&d)[N / 2], const void* a, const voi
 #endif
 }
 template <int N>
-RT_DEVICE void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   GroupProduct<N>::bf16_depths(d, a, swizzled_operand(b, pitch), add);
 #else

@@ -40,14 +40,6 @@ RT_DEVICE uint32_t multiprocessor() {
 RT_DEVICE bool all_lanes(bool predicate) { return __all_sync(0xffffffffu, predicate) != 0; }
 RT_DEVICE void sync_warp() { __syncwarp(); }
 RT_DEVICE int same_in_warp(int v) { return __shfl_sync(0xffffffffu, v, 0); }
-RT_DEVICE const char* operand_in_warp(const char* p) {
-  uint32_t place;
-  asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;"
-               : "=r"(place)
-               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(p))));
-  return static_cast<const char*>(__cvta_shared_to_generic(place));
-}
-
 // Moves v through op, one 32-bit word at a time.
 template <class T, class Op>
 RT_DEVICE T by_words(T v, Op op) {

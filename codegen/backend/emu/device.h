@@ -251,7 +251,6 @@ inline T exchange(T v, int from_lane) {
 }
 
 inline int same_in_warp(int v) { return v; }
-inline const char* operand_in_warp(const char* p) { return p; }
 inline int kept_thread_index() { return thread_index(); }
 
 template <class T>

@@ -150,54 +150,61 @@ inline SharedColumns depths(const void* b, int pitch) {
   return {static_cast<const char*>(b), pitch, read_depths};
 }
 
+struct OperandPlace {
+  const char* at;
+  OperandPlace(const void* p) : at(static_cast<const char*>(p)) {}
+};
+inline OperandPlace operator+(OperandPlace p, int bytes) { return p.at + bytes; }
+inline OperandPlace operand_in_warp(OperandPlace p) { return p; }
+
 template <int N>
-inline void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, Tf32, Tf32>(d, a, blocks(b, pitch), add);
+inline void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
+  begin_product<N, Tf32, Tf32>(d, a, blocks(b.at, pitch), add);
 }
 template <int N>
-inline void multiply_f16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, Halves, Halves>(d, a, blocks(b, pitch), add);
+inline void multiply_f16(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
+  begin_product<N, Halves, Halves>(d, a, blocks(b.at, pitch), add);
 }
 template <int N>
-inline void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, Bfloats, Bfloats>(d, a, blocks(b, pitch), add);
+inline void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
+  begin_product<N, Bfloats, Bfloats>(d, a, blocks(b.at, pitch), add);
 }
 template <int N, bool SignedA, bool SignedB>
-inline void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, Bytes<SignedA>, Bytes<SignedB>>(d, a, blocks(b, pitch), add);
+inline void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
+  begin_product<N, Bytes<SignedA>, Bytes<SignedB>>(d, a, blocks(b.at, pitch), add);
 }
 
 template <int N>
-inline void multiply_tf32_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
-  begin_swizzled<N, Tf32, Tf32>(d, a, blocks(b, pitch), add);
+inline void multiply_tf32_swizzled(float (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add) {
+  begin_swizzled<N, Tf32, Tf32>(d, a.at, blocks(b.at, pitch), add);
 }
 template <int N>
-inline void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
-  begin_swizzled<N, Halves, Halves>(d, a, blocks(b, pitch), add);
+inline void multiply_f16_swizzled(float (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add) {
+  begin_swizzled<N, Halves, Halves>(d, a.at, blocks(b.at, pitch), add);
 }
 template <int N>
-inline void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
-  begin_swizzled<N, Bfloats, Bfloats>(d, a, blocks(b, pitch), add);
+inline void multiply_bf16_swizzled(float (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add) {
+  begin_swizzled<N, Bfloats, Bfloats>(d, a.at, blocks(b.at, pitch), add);
 }
 template <int N, bool SignedA, bool SignedB>
-inline void multiply_int8_swizzled(int32_t (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
-  begin_swizzled<N, Bytes<SignedA>, Bytes<SignedB>>(d, a, blocks(b, pitch), add);
+inline void multiply_int8_swizzled(int32_t (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add) {
+  begin_swizzled<N, Bytes<SignedA>, Bytes<SignedB>>(d, a.at, blocks(b.at, pitch), add);
 }
 template <int N>
-inline void multiply_f16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
-  begin_swizzled<N, Halves, Halves>(d, a, columns(b), add);
+inline void multiply_f16_columns(float (&d)[N / 2], OperandPlace a, OperandPlace b, bool add) {
+  begin_swizzled<N, Halves, Halves>(d, a.at, columns(b.at), add);
 }
 template <int N>
-inline void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, Halves, Halves>(d, a, depths(b, pitch), add);
+inline void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
+  begin_product<N, Halves, Halves>(d, a, depths(b.at, pitch), add);
 }
 template <int N>
-inline void multiply_bf16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
-  begin_swizzled<N, Bfloats, Bfloats>(d, a, columns(b), add);
+inline void multiply_bf16_columns(float (&d)[N / 2], OperandPlace a, OperandPlace b, bool add) {
+  begin_swizzled<N, Bfloats, Bfloats>(d, a.at, columns(b.at), add);
 }
 template <int N>
-inline void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, Bfloats, Bfloats>(d, a, depths(b, pitch), add);
+inline void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
+  begin_product<N, Bfloats, Bfloats>(d, a, depths(b.at, pitch), add);
 }
 
 // Reads the words of A from shared memory: of rows g and g + 8 of the warp's 16.

@@ -30,6 +30,8 @@ RT_DEVICE T settled(T x) {
 }
 RT_DEVICE int settled(int x) { return detail::settled(x); }
 RT_DEVICE float settled(float x) { return detail::settled(x); }
+// The same of a place in shared memory.
+RT_DEVICE char* settled_shared(char* p) { return detail::settled_shared(p); }
 
 // An address in global memory as a number, and back.
 RT_DEVICE int64_t place_of(const void* p) { return static_cast<int64_t>(detail::global_place(p)); }

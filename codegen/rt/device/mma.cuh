@@ -25,64 +25,65 @@ RT_DEVICE float row_maximum(float x) {
   return fmaxf(x, detail::shfl_xor(x, 2));
 }
 
+// A place of an operand in shared memory, to which a pointer converts. One that is the same in all lanes of a warp is
+// best known to be so: then compilers make the descriptors of matrices without moving them from registers of lanes.
+using OperandPlace = detail::OperandPlace;
+RT_DEVICE OperandPlace operand_in_warp(OperandPlace p) { return detail::operand_in_warp(p); }
 // Of a warp group of the running rTask; multiplied() returns when all products that it has begun are in d.
 RT_DEVICE void group_barrier(const Task&, int group) { detail::group_barrier(group); }
 RT_DEVICE void multiply_begin() { detail::multiply_begin(); }
 RT_DEVICE void multiply_end() { detail::multiply_end(); }
 template <int N>
-RT_DEVICE void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
   detail::multiply_tf32<N>(d, a, b, pitch, add);
 }
 template <int N>
-RT_DEVICE void multiply_f16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_f16(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
   detail::multiply_f16<N>(d, a, b, pitch, add);
 }
 template <int N>
-RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
   detail::multiply_bf16<N>(d, a, b, pitch, add);
 }
 template <int N, bool SignedA, bool SignedB>
-RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
   detail::multiply_int8<N, SignedA, SignedB>(d, a, b, pitch, add);
 }
 template <int N>
-RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add) {
   detail::multiply_f16_swizzled<N>(d, a, b, pitch, add);
 }
 template <int N>
-RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add) {
   detail::multiply_bf16_swizzled<N>(d, a, b, pitch, add);
 }
 template <int N>
-RT_DEVICE void multiply_f16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
+RT_DEVICE void multiply_f16_columns(float (&d)[N / 2], OperandPlace a, OperandPlace b, bool add) {
   detail::multiply_f16_columns<N>(d, a, b, add);
 }
 template <int N>
-RT_DEVICE void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
   detail::multiply_f16_depths<N>(d, a, b, pitch, add);
 }
 template <int N>
-RT_DEVICE void multiply_bf16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
+RT_DEVICE void multiply_bf16_columns(float (&d)[N / 2], OperandPlace a, OperandPlace b, bool add) {
   detail::multiply_bf16_columns<N>(d, a, b, add);
 }
 template <int N>
-RT_DEVICE void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], OperandPlace b, int pitch, bool add) {
   detail::multiply_bf16_depths<N>(d, a, b, pitch, add);
 }
-// A place of an operand in shared memory that is the same in all lanes of a warp. Compilers know it of the result, and
-// make the descriptors of matrices without moving them from registers of lanes.
-RT_DEVICE const char* operand_in_warp(const char* p) { return detail::operand_in_warp(p); }
 // Shared memory from the next multiple of so many bytes on.
 template <int Bytes>
 RT_DEVICE char* aligned_shared(char* p) {
   return p + (Bytes - detail::shared_address(p) % Bytes) % Bytes;
 }
 template <int N>
-RT_DEVICE void multiply_tf32_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_tf32_swizzled(float (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add) {
   detail::multiply_tf32_swizzled<N>(d, a, b, pitch, add);
 }
 template <int N, bool SignedA, bool SignedB>
-RT_DEVICE void multiply_int8_swizzled(int32_t (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+RT_DEVICE void multiply_int8_swizzled(int32_t (&d)[N / 2], OperandPlace a, OperandPlace b, int pitch, bool add) {
   detail::multiply_int8_swizzled<N, SignedA, SignedB>(d, a, b, pitch, add);
 }
 RT_DEVICE void operands_written() { detail::operands_written(); }

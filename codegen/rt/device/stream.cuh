@@ -63,6 +63,19 @@ class Stream {
   // The length of all chunks but the last, a multiple of the rKernel's kStreamStep.
   RT_DEVICE int chunk_bytes() const { return chunk_bytes_; }
 
+  // The same stream, for a warp whose lanes all call this. What is known of the ring stays in registers then, instead of
+  // being found out for every chunk.
+  RT_DEVICE Stream settled() const {
+    Stream s = *this;
+    s.stages_ = detail::settled_shared(stages_);
+    s.full_ = reinterpret_cast<uint64_t*>(detail::settled_shared(reinterpret_cast<char*>(full_)));
+    s.count_ = static_cast<uint32_t>(detail::same_in_warp(static_cast<int>(count_)));
+    return s;
+  }
+
+  // Where the next chunk will be.
+  RT_DEVICE const char* ahead() const { return stage(); }
+
   // Waits until the next chunk has come.
   RT_DEVICE const char* front() const {
     Report r = watch_.report;
@@ -78,11 +91,16 @@ class Stream {
 
   // Gives the front chunk's stage back. The warp must not read the chunk any more. All lanes of a warp call it.
   RT_DEVICE void pop() {
+    give_back();
+    pass();
+  }
+
+  // The same, without going on to the next chunk.
+  RT_DEVICE void give_back() const {
     detail::sync_warp();  // each lane has waited for the chunk by itself; from here on they are together again
     detail::note_chunk();
     watch_.pen.frees(number());
     detail::free_stage(stage(), stage_bytes_, full_ + count_ + next_.stage);
-    pass();
   }
 
   // Goes on to the next chunk, and leaves the giving back of the front one to another copy of the stream.
