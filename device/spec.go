@@ -305,11 +305,15 @@ func (s *Spec) SharedRate() float64 { return sharedOverL2 * s.Cost.L2PerSM }
 // produces.
 const l2Share = 0.8
 
+// loadOverL2 is how much more a loader brings of L2 than the threads of an SM do, since its copies are in bulk: on an
+// H200 128 rTasks that stream 590 KB each take 11.9 µs with their launch (bench/results/h200-changes.json, short chains).
+const loadOverL2 = 1.4
+
 // LoadRate is how many bytes of weights a nanosecond the loader of one vEU brings while so many of them are active,
 // from weights that are so many bytes in all: those that do not fit L2 come from DRAM.
 func (s *Spec) LoadRate(active int, weights int64) float64 {
 	n := float64(max(1, active))
-	rate := min(s.Cost.L2PerSM/max(1, n/float64(s.SMs)), s.Cost.L2Total/n)
+	rate := min(loadOverL2*s.Cost.L2PerSM/max(1, n/float64(s.SMs)), s.Cost.L2Total/n)
 	if float64(weights) > l2Share*float64(s.L2Bytes) {
 		rate = min(rate, s.Cost.DRAM/n)
 	}

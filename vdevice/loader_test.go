@@ -126,7 +126,7 @@ func TestSimulateStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if least := float64(ops * (bytes - 20<<10) / 10); small.Makespan < least {
+	if least := float64(ops*(bytes-20<<10)) / spec.LoadRate(1, 0); small.Makespan < least {
 		t.Errorf("with a small ring %v ns, the weights that it does not hold take %v", small.Makespan, least)
 	}
 }
@@ -160,7 +160,7 @@ func TestSharedBlocksCountOnce(t *testing.T) {
 	}
 	fromL2, fromDRAM := took(true), took(false)
 	bytes := float64(tasks / veus * block)
-	if least := bytes / 10; fromL2 < least || fromL2 > 1.01*least+200 {
+	if least := bytes / spec.LoadRate(1, 0); fromL2 < least || fromL2 > 1.01*least+200 {
 		t.Errorf("with one block for all %v ns, L2 takes %v", fromL2, least)
 	}
 	if least := bytes / (8.0 / veus); fromDRAM < least {

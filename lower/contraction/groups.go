@@ -17,6 +17,7 @@ var groupShapes = []TileShape{
 	{128, 192, 32, 64, 192, 1, 4, 1, ir.Float32, true, false, 0},
 	{128, 128, 32, 64, 128, 1, 4, 1, ir.Float32, true, false, 0},
 	{128, 96, 32, 64, 96, 1, 4, 1, ir.Float32, true, false, 0},
+	{64, 192, 64, 64, 192, 2, 4, 1, ir.Float32, true, false, 0},
 	{64, 128, 64, 64, 128, 2, 4, 1, ir.Float32, true, false, 0},
 	{64, 96, 64, 64, 96, 2, 4, 1, ir.Float32, true, false, 0},
 	{64, 64, 64, 64, 64, 2, 4, 1, ir.Float32, true, false, 0},
@@ -49,6 +50,8 @@ var splitShapes = []TileShape{
 const (
 	// groupShare is the part of the time of mma.sync that the products of warp groups take.
 	groupShare = 0.32
+	// pairShare is the part of the time of tiles in tf32 that they take where two groups share k, and wait in turns.
+	pairShare = 0.8
 	// integerShare is the part of the time of tf32 products that those of integers of 8 bits take by mma.sync. Tensor
 	// cores make them four times as fast, of which tiles gain half. It is fitted to ResNet-50 with one and eight images
 	// on an H200: with 1 tiles of warp groups were taken where they are slower, with 1/4 they were not where they are
@@ -165,7 +168,11 @@ func (s TileShape) groupFlops(flops, stages float64) float64 {
 	case s.split:
 		flops *= splitRate
 	}
-	return flops + c.stage*(stages+c.drain)
+	flops += c.stage * (stages + c.drain)
+	if s.kg > 1 && s.multiplied == ir.Float32 && !s.split {
+		flops *= pairShare
+	}
+	return flops
 }
 
 // Groups says that the shape is for warp groups, which take their constants from a stream.

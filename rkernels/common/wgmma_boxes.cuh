@@ -78,14 +78,8 @@ template <class T>
 class BoxProducts {
  public:
   RT_DEVICE BoxProducts(const rt::Task& t, const rt::TiledMatrix& m, int count)
-      : at_(t.tid),
-        boxes_(T::ring(t, at_.group, m)),
-        stages_(t.stream),
-        count_(count),
-        rows_(boxes_.ahead()),
-        columns_(stages_.ahead()) {
+      : at_(t.tid), boxes_(T::ring(t, at_.group, m)), stages_(t.stream), count_(count) {
     t.sync();
-    find();
   }
 
   // Adds the products of the next tile to acc.
@@ -93,17 +87,11 @@ class BoxProducts {
     RK_UNROLL(1)
     for (int s = 0; s < count_; ++s) {
       begin(acc);
-      find();
-      if (s > 0) stages_.ending();
       rt::multiplied_but<1>();
-      if (s > 0) {
-        boxes_.done();
-        stages_.ended();
-      }
+      if (s > 0) done();
     }
     rt::multiplied(acc);
-    boxes_.done();
-    stages_.done();
+    done();
   }
 
   // Behind the last tile.
@@ -112,28 +100,24 @@ class BoxProducts {
  private:
   // Begins the products of the next stage.
   RT_DEVICE void begin(typename T::Acc& acc) {
-    boxes_.next();
-    stages_.await();
+    const rt::OperandPlace rows = rt::operand_in_warp(boxes_.next()), columns = rt::operand_in_warp(stages_.next());
     rt::multiply_begin();
     RT_UNROLL
     for (int k = 0; k < T::kSlice / T::kDeep; ++k) {
-      begin_product<T>(rows_ + 32 * k, columns_ + k * (2 * T::kPitch), true, acc);
+      begin_product<T>(rows + 32 * k, columns + k * (2 * T::kPitch), true, acc);
     }
     rt::multiply_end();
-    stages_.take();
   }
 
-  // Finds the places of the operands of the next stage, while tensor cores are at work.
-  RT_DEVICE void find() {
-    rows_ = rt::operand_in_warp(boxes_.ahead());
-    columns_ = rt::operand_in_warp(stages_.ahead());
+  RT_DEVICE void done() {
+    boxes_.done();
+    stages_.done();
   }
 
   typename T::At at_;
   typename T::Ring boxes_;
   GroupStages<T> stages_;
-  int count_;                        // stages of a tile
-  rt::OperandPlace rows_, columns_;  // of the stage that is multiplied next
+  int count_;  // stages of a tile
 };
 
 // Stores the sums of a group's rows of a tile through the epilogue, T::kColumns columns after another.

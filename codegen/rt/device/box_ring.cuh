@@ -56,9 +56,6 @@ class BoxRing {
     detail::sync_warp();
   }
 
-  // Where the next box will be.
-  RT_DEVICE const char* ahead() const { return box(taken_); }
-
   // The next box; waits until it has come.
   RT_DEVICE const char* next() {
     wait(full_, taken_, taken_.phase);
