@@ -92,7 +92,10 @@ template <class T>
 class GroupStages {
  public:
   RT_DEVICE explicit GroupStages(const rt::Stream& stream)
-      : taken_(stream.settled()), given_back_(taken_), ending_(taken_), chunk_(stream.chunk_bytes()) {}
+      : taken_(T::kSplit ? stream : stream.settled()),  // sums of three products leave no registers for that
+        given_back_(taken_),
+        ending_(taken_),
+        chunk_(stream.chunk_bytes()) {}
   // Where the next stage will be.
   RT_DEVICE const char* ahead() const { return left_ == 0 ? taken_.ahead() : at_ + T::kStageB; }
   // Waits until the next stage has come.
@@ -206,8 +209,8 @@ RT_DEVICE void begin_product(rt::OperandPlace a, rt::OperandPlace b, bool add, t
 // Multiplies `count` stages. load_a has issue(stage) for one k tile of the group's rows after another.
 //
 // A warp group takes longer to find its operands and to bring the next ones than tensor cores take to multiply a narrow
-// stage. So between the end of a stage and the products of the next but one stands as little as can be: what is there to
-// keep count of, and the places of the next operands, are found while tensor cores are at work.
+// stage. So as little as can be stands between the end of a stage and the products of the next but one: what is there
+// to keep count of, and the places of the next operands, are found while tensor cores are at work.
 template <class T, class LoadA>
 class GroupProducts {
   using E = typename T::Element;
@@ -218,7 +221,7 @@ class GroupProducts {
         at_(t.tid),
         load_a_(load_a),
         stages_(t.stream),
-        ring_(reinterpret_cast<E*>(rt::settled_shared(T::kSwizzled ? rt::aligned_shared<T::kAlign>(t.smem) : t.smem)) +
+        ring_(reinterpret_cast<E*>(T::kSwizzled ? rt::settled_shared(rt::aligned_shared<T::kAlign>(t.smem)) : t.smem) +
               at_.group * T::ST * T::kStageA),
         row_((at_.m - at_.row + at_.lane % 16) * T::LDA +
              (T::kSwizzled ? at_.lane / 16 ^ at_.lane % 8 : at_.lane / 16) * T::kPer),
@@ -258,7 +261,8 @@ class GroupProducts {
     sent_ = sent_ + 1 == T::ST ? 0 : sent_ + 1;
   }
 
-  // Finds the places of the operands of the next stage.
+  // Finds the places of what is multiplied and fetched next. Where threads add up sums there are no registers to know
+  // these early.
   RT_DEVICE void find() {
     from_ = ring_ + fetched_ * T::kStageA;
     if constexpr (T::kShareA) rows_ = rt::operand_in_warp(from_);
@@ -322,7 +326,7 @@ class GroupProducts {
         stages_.take();
         if (kBeside && part > 0) stages_.ending();
       }
-      if constexpr (P % T::kParts == T::kParts - 1) find();
+      if constexpr (kBeside && P % T::kParts == T::kParts - 1) find();
       if constexpr (kBeside) {
         rt::multiplied_but<1>();
         if (P % T::kParts == 0 && part > 0) stages_.ended();
@@ -342,6 +346,7 @@ class GroupProducts {
   template <int P>
   RT_DEVICE void begin(typename T::Acc& acc, typename T::Acc& apart) {
     constexpr int kFrom = P % T::kParts * T::kSteps, kPair = 2 * T::kPitch;  // bytes of a product's depth of B
+    if constexpr (!kBeside && kFrom == 0) find();
     if constexpr (kFrom == 0) stages_.await();
     const auto& a = fragments_[P % 2];
     rt::multiply_begin();

@@ -63,8 +63,8 @@ class Stream {
   // The length of all chunks but the last, a multiple of the rKernel's kStreamStep.
   RT_DEVICE int chunk_bytes() const { return chunk_bytes_; }
 
-  // The same stream, for a warp whose lanes all call this. What is known of the ring stays in registers then, instead of
-  // being found out for every chunk.
+  // The same stream, for a warp whose lanes all call this. What is known of the ring stays in registers then, and is
+  // not found out for every chunk.
   RT_DEVICE Stream settled() const {
     Stream s = *this;
     s.stages_ = detail::settled_shared(stages_);
