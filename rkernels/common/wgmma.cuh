@@ -133,8 +133,8 @@ class GroupStages {
   }
   // The same for a stage of which nothing was found out before.
   RT_DEVICE void done() {
-    ending();
-    ended();
+    read_ += T::kStageB;
+    if (read_ == chunk_) end();
   }
   // All stages are done. The last chunk may hold fewer of them.
   RT_DEVICE void end() {
@@ -261,11 +261,10 @@ class GroupProducts {
     sent_ = sent_ + 1 == T::ST ? 0 : sent_ + 1;
   }
 
-  // Finds the places of what is multiplied and fetched next. Where threads add up sums there are no registers to know
-  // these early.
+  // Finds the places of the operands of the next stage. Where threads add up sums there are no registers to know these
+  // early.
   RT_DEVICE void find() {
-    from_ = ring_ + fetched_ * T::kStageA;
-    if constexpr (T::kShareA) rows_ = rt::operand_in_warp(from_);
+    if constexpr (T::kShareA) rows_ = rt::operand_in_warp(ring_ + fetched_ * T::kStageA);
     columns_ = rt::operand_in_warp(stages_.ahead() + at_.kg * (T::kPlane / T::KG));
   }
 
@@ -277,6 +276,7 @@ class GroupProducts {
       if constexpr (T::kShareA) rt::operands_written();
       rt::group_barrier(t_, at_.group);
       send();  // into a place that nobody reads any more: all threads of the group are behind the barrier
+      from_ = ring_ + fetched_ * T::kStageA;
       fetched_ = fetched_ + 1 == T::ST ? 0 : fetched_ + 1;
     }
     if constexpr (!T::kShareA) take(P % T::kParts * T::kSteps * T::kDeep, fragments_[P % 2]);
@@ -374,7 +374,7 @@ class GroupProducts {
   GroupStages<T> stages_;
   E* ring_;
   int row_;                  // where in a stage the row begins whose address the lane gives
-  const E* from_ = nullptr;  // the stage that is fetched next, or was fetched last
+  const E* from_ = nullptr;  // the stage that was fetched last
   GroupFragment<E, T::kProducts> fragments_[2][T::kSteps];  // of one part of a stage, and of the one that comes next
   RowScales scales_;                                        // of three products
   float down_[2][2];                                        // what sums of these fragments' rows are multiplied by
