@@ -142,9 +142,7 @@ struct ConvTaps {
           to_(t.tid / kUnits * kPixel + 16 * (t.tid % kUnits ^ t.tid / kUnits % 8)),
           x_(x + t.tid % kUnits * kUnit),
           channels_(channels - t.tid % kUnits * kUnit),
-          count_(count),
-          pixels_(image_),
-          columns_(image_) {}
+          count_(count) {}
 
     // The first turn of the loop has nothing to multiply, and only sends for the first stage. So there is no other code
     // for that.
@@ -155,15 +153,13 @@ struct ConvTaps {
       for (int s = -1; s < count_; ++s) {
         if (s >= 0) t_.sync();  // the stage is there, for all threads
         const bool more = s + 1 < count_;
+        const char* pixels = stage(s + 2) + kPixel * at_.row;
         RK_UNROLL(1)
         for (int tap = 0; tap < taps; ++tap) {
           if (s >= 0) {
-            begin(acc);
-            if (s + tap > 0) stages_.ending();
-            const bool last = tap + 1 == taps;
-            find(s + last, offsets[last ? 0 : tap + 1]);
+            begin(pixels + kPixel * offsets[tap], acc);
             rt::multiplied_but<1>();
-            if (s + tap > 0) stages_.ended();
+            if (s + tap > 0) stages_.done();
           }
           if (tap == 0 && more) {
             t_.sync();  // all groups have multiplied the stage before, whose place is free now
@@ -172,7 +168,6 @@ struct ConvTaps {
           if (s < 0) break;
         }
         if (more) prepare();
-        if (more && s < 0) find(0, offsets[0]);
       }
       RT_UNROLL
       for (int part = 0; part < kParts; ++part) rt::multiplied(acc[part]);
@@ -239,25 +234,19 @@ struct ConvTaps {
       rt::operands_written();
     }
 
-    // Finds the places of the operands of a tap of stage s, whose pixels begin so far behind the tile's first one.
-    RT_DEVICE void find(int s, int offset) {
-      pixels_ = rt::operand_in_warp(stage(s) + kPixel * (at_.row + offset));
-      columns_ = rt::operand_in_warp(stages_.ahead());
-    }
-
-    // Begins the products of the tap whose places were found.
-    RT_DEVICE void begin(Acc& acc) {
-      stages_.await();
+    // Begins the products of a tap, whose pixel of the group's first row is given.
+    RT_DEVICE void begin(const char* pixel, Acc& acc) {
+      const rt::OperandPlace first = rt::operand_in_warp(pixel), b = rt::operand_in_warp(stages_.ahead());
+      stages_.next();
       rt::multiply_begin();
       RT_UNROLL
       for (int k = 0; k < kPixel / 32; ++k) {
         RT_UNROLL
         for (int part = 0; part < kParts; ++part) {
-          begin_product<T>(pixels_ + (kPixel * part * T::BM + 32 * k), columns_ + k * (2 * T::kPitch), true, acc[part]);
+          begin_product<T>(first + (kPixel * part * T::BM + 32 * k), b + k * (2 * T::kPitch), true, acc[part]);
         }
       }
       rt::multiply_end();
-      stages_.take();
     }
 
     const rt::Task& t_;
@@ -270,7 +259,6 @@ struct ConvTaps {
     int channels_;  // of the group, from there on
     int count_;
     int sent_ = 0;
-    rt::OperandPlace pixels_, columns_;  // of the tap that is multiplied next
   };
 
   // Stores what positions of the output have, some columns after another. They are neighbours there, and come together
