@@ -50,8 +50,6 @@ var splitShapes = []TileShape{
 const (
 	// groupShare is the part of the time of mma.sync that the products of warp groups take.
 	groupShare = 0.32
-	// pairShare is the part of the time of tiles in tf32 that they take where two groups share k, and wait in turns.
-	pairShare = 0.8
 	// integerShare is the part of the time of tf32 products that those of integers of 8 bits take by mma.sync. Tensor
 	// cores make them four times as fast, of which tiles gain half. It is fitted to ResNet-50 with one and eight images
 	// on an H200: with 1 tiles of warp groups were taken where they are slower, with 1/4 they were not where they are
@@ -67,15 +65,17 @@ const (
 
 // groupCost is what a tile of warp groups costs beside its products: stage for each stage, in operations of mma.sync,
 // since a warp group brings its rows of A and may have to round or split them; and as much as `drain` stages more,
-// since its first operands have to come, and the sums of a large tile leave slowly.
-type groupCost struct{ stage, drain float64 }
+// since its first operands have to come, and the sums of a large tile leave slowly. Where groups share k, a tile takes the
+// part `shared` of all that, since one waits while another multiplies.
+type groupCost struct{ stage, drain, shared float64 }
 
 // The costs are fitted to whole models on an H200, of which tiles of warp groups made some slower when drains were left
-// out; those of 16 bits to what launches add to the time of chains of products.
+// out; those of 16 bits to what launches add to the time of chains of products. That groups share k counts in tf32
+// alone: with 0.85 in 16 bits none of six models became faster (bench/results/h200-changes.json, short chains).
 var (
-	tf32Cost   = groupCost{240e3, 8}
-	splitCost  = groupCost{100e3, 8}
-	narrowCost = groupCost{70e3, 5}
+	tf32Cost   = groupCost{240e3, 8, 0.8}
+	splitCost  = groupCost{100e3, 8, 1}
+	narrowCost = groupCost{70e3, 5, 1}
 )
 
 // cost is that of the shape's tiles.
@@ -169,8 +169,8 @@ func (s TileShape) groupFlops(flops, stages float64) float64 {
 		flops *= splitRate
 	}
 	flops += c.stage * (stages + c.drain)
-	if s.kg > 1 && s.multiplied == ir.Float32 && !s.split {
-		flops *= pairShare
+	if s.kg > 1 {
+		flops *= c.shared
 	}
 	return flops
 }

@@ -236,7 +236,7 @@ class GroupProducts {
   RT_DEVICE void run(typename T::Acc& acc) {
     RK_UNROLL(1)
     for (int s = 0; s < T::kAhead; ++s) send();
-    find();
+    if constexpr (kBeside) find();
     RK_UNROLL(1)
     for (int part = -1; part < parts_; part += T::kTurn) {
       step<T::kTurn - 1>(part, acc);

@@ -40,6 +40,7 @@ RT_DEVICE uint32_t multiprocessor() {
 RT_DEVICE bool all_lanes(bool predicate) { return __all_sync(0xffffffffu, predicate) != 0; }
 RT_DEVICE void sync_warp() { __syncwarp(); }
 RT_DEVICE int same_in_warp(int v) { return __shfl_sync(0xffffffffu, v, 0); }
+
 // Moves v through op, one 32-bit word at a time.
 template <class T, class Op>
 RT_DEVICE T by_words(T v, Op op) {
