@@ -65,8 +65,8 @@ const (
 
 // groupCost is what a tile of warp groups costs beside its products: stage for each stage, in operations of mma.sync,
 // since a warp group brings its rows of A and may have to round or split them; and as much as `drain` stages more,
-// since its first operands have to come, and the sums of a large tile leave slowly. Where groups share k, a tile takes the
-// part `shared` of all that, since one waits while another multiplies.
+// since its first operands have to come, and the sums of a large tile leave slowly. Where groups share k, a tile takes
+// the part `shared` of all that, since one waits while another multiplies.
 type groupCost struct{ stage, drain, shared float64 }
 
 // The costs are fitted to whole models on an H200, of which tiles of warp groups made some slower when drains were left
