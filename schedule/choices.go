@@ -92,8 +92,9 @@ func misfit(op *roperator.ROperator, lacks string) *diag.Diagnostic {
 	return d
 }
 
-// bestThreads tries every number of threads that some candidate needs, each without and with candidates
-// that stream weights: for those all vEUs have one more warp, and a ring.
+// bestThreads tries every number of threads that some candidate needs, each without candidates that stream weights and
+// with those that take so many bytes of their streams at a time, or fewer. For these all vEUs have one more warp, and a
+// ring of stages of so many bytes: large ones take the shared memory from candidates that want it for themselves.
 func bestThreads(g *roperator.Graph, spec *device.Spec, all [][]choice, sizes map[int]bool) ([][]choice, error) {
 	var threads []int
 	for n := range sizes {
@@ -104,13 +105,9 @@ func bestThreads(g *roperator.Graph, spec *device.Spec, all [][]choice, sizes ma
 	bestTime, mostKept := 0.0, 0
 	var lack *diag.List
 	imports := mostImports(all)
-	for i := range 2 * len(threads) {
-		step, n := 0, threads[i/2]
-		if i%2 == 1 {
-			if step = streamStep(all); step == 0 {
-				continue
-			}
-		}
+	steps := streamSteps(all)
+	for i := range len(threads) * len(steps) {
+		n, step := threads[i/len(steps)], steps[i%len(steps)]
 		some, time, missing := restrict(g, spec, all, vdevice.Needs{Threads: n, StreamStep: step, Imports: imports})
 		if missing.Errors() > 0 && imports > 0 {
 			some, time, missing = restrict(g, spec, all, vdevice.Needs{Threads: n, StreamStep: step})
@@ -152,17 +149,17 @@ func (c *choice) special() bool {
 	return c.c.Resident != nil || len(c.c.Exports) > 0 || c.c.Like != nil
 }
 
-// streamStep is the most bytes that any rKernel takes from its stream of weights at a time.
-func streamStep(all [][]choice) int {
-	var n vdevice.Needs
+// streamSteps lists how many bytes rKernels take from their streams of weights at a time, from 0 on, for those that take
+// nothing.
+func streamSteps(all [][]choice) []int {
+	steps := []int{0}
 	for _, choices := range all {
 		for i := range choices {
-			if choices[i].rate > 0 {
-				n.Join(choices[i].needs)
-			}
+			steps = append(steps, choices[i].needs.StreamStep)
 		}
 	}
-	return n.StreamStep
+	slices.Sort(steps)
+	return slices.Compact(steps)
 }
 
 // mostImports is how many words of values from other vEUs any candidate wants room for. Programs in which recurrent cells
@@ -182,7 +179,7 @@ func restrict(g *roperator.Graph, spec *device.Spec, all [][]choice, vEU vdevice
 	missing *diag.List) {
 	some, missing = make([][]choice, len(all)), &diag.List{}
 	misfits := func(ch choice) bool {
-		if ch.needs.Threads > vEU.Threads || ch.needs.StreamStep > 0 && vEU.StreamStep == 0 {
+		if ch.needs.Threads > vEU.Threads || ch.needs.StreamStep > vEU.StreamStep {
 			return true
 		}
 		needs := vEU

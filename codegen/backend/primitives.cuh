@@ -151,7 +151,7 @@ RT_DEVICE void store_word(uint64_t* p, uint64_t v);
 RT_DEVICE void mbarrier_init(uint64_t* bar, int arrivals);
 // After the last init, before other threads or copies use the mbarriers; a barrier of the threads must follow.
 RT_DEVICE void mbarrier_init_done();
-RT_DEVICE void mbarrier_arrive(uint64_t* bar);
+RT_DEVICE void mbarrier_arrive(uint64_t* bar, int arrivals = 1);
 // Whether the phase is complete, without waiting.
 RT_DEVICE bool mbarrier_test(uint64_t* bar, uint32_t phase);
 // Waits for a phase. After patience_ns the watchdog leaves the report in notes.
@@ -186,19 +186,22 @@ RT_DEVICE void copies_arrive(uint64_t* bar);
 // mbarrier when they are there. Source and stage are aligned to 16 (cp.async.bulk). What is passing leaves L2 before
 // other data do, if there is a way to say so.
 RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes, bool passing = false);
-// One thread: copies a box of a matrix (TiledMatrix) into shared memory, and completes a phase of the mbarrier when it
-// is there; that has one arrival a phase. The box is the one whose first element is at the given column and row of the
+// One thread: copies a box of a matrix (TiledMatrix) into shared memory, and counts its bytes at the mbarrier `full`
+// when they are there. The box is the one whose first element is at the given column and row of the
 // matrix. In shared memory it is rows of 128 bytes from a multiple of 1024 bytes on, swizzled as matrix instructions of
 // warp groups take them. Elements outside the matrix become zeros, and numbers of float32 are rounded to tf32, to the
 // nearest. `first` is the address of the matrix, and `map` that of its tensor map (cp.async.bulk.tensor, sm_90).
 RT_DEVICE void fill_box(char* stage, uint64_t* full, const char* map, const char* first, const TiledMatrix& m,
                         uint32_t column, uint32_t row);
+// The same thread, behind all boxes of a phase of the mbarrier: it is complete when so many bytes have come.
+RT_DEVICE void boxes_sent(uint64_t* full, uint32_t bytes);
 // Behind it copies of the thread find what other threads stored before the thread waited for them, in global memory and
 // in shared (fence.proxy.async).
 RT_DEVICE void stored_before_copies();
 // All lanes of a warp, which have met after they read what they need of a stage: the warp arrives at the stage's empty
-// mbarrier. One lane does so for all, since arrivals at one mbarrier are carried out one after another.
-RT_DEVICE void free_stage(char* stage, int bytes, uint64_t* empty);
+// mbarrier, for so many warps. One lane does so for all, since arrivals at one mbarrier are carried out one after
+// another.
+RT_DEVICE void free_stage(char* stage, int bytes, uint64_t* empty, int warps = 1);
 
 // ---- Clusters ---- Words of 32 bits that blocks of a cluster store into each other's shared memory, and gates:
 // mbarriers that count the bytes of such stores. Devices without clusters are never given launches that call these.

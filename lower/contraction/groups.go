@@ -24,11 +24,8 @@ var groupShapes = []TileShape{
 	{64, 32, 64, 64, 32, 2, 4, 1, ir.Float32, true, false, 0},
 }
 
-// leastNarrowStrip is how many columns tiles of strips of 16 bits have at least: narrower ones were slower.
-const leastNarrowStrip = 192
-
 // stripShapes are the tiles of strips, whose rows the copy engine brings. Threads hold nothing but sums, so that tiles
-// can be wider than others.
+// can be wider than others. Where groups share k, wider ones would leave the stream of B too little shared memory.
 var stripShapes = []TileShape{
 	{128, 256, 32, 64, 256, 1, 4, 1, ir.Float32, true, false, 1},
 	{128, 192, 32, 64, 192, 1, 5, 1, ir.Float32, true, false, 1},
@@ -36,7 +33,15 @@ var stripShapes = []TileShape{
 	{128, 96, 32, 64, 96, 1, 6, 1, ir.Float32, true, false, 1},
 	{64, 128, 32, 64, 128, 1, 6, 1, ir.Float32, true, false, 1},
 	{64, 64, 32, 64, 64, 1, 6, 1, ir.Float32, true, false, 1},
+	{64, 128, 64, 64, 128, 2, 4, 1, ir.Float32, true, false, 1},
+	{64, 96, 64, 64, 96, 2, 4, 1, ir.Float32, true, false, 1},
+	{64, 64, 64, 64, 64, 2, 6, 1, ir.Float32, true, false, 1},
+	{64, 32, 64, 64, 32, 2, 6, 1, ir.Float32, true, false, 1},
 }
+
+// mostNarrowShared is how many columns tiles of strips of 16 bits have at most whose groups share k. Wider ones take as
+// long as those whose rows threads bring, and BERT 8×128 with them 3 % longer.
+const mostNarrowShared = 32
 
 // splitShapes are those for three products of parts of float16. Wider tiles have no registers for the sums of a stage
 // beside their own. The shapes are few, because each instance is in a kernel of its own.
@@ -104,7 +109,7 @@ func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64
 	}
 	var out []TileShape
 	for _, s := range shapes {
-		if narrow && s.Strip() && s.BN < leastNarrowStrip {
+		if narrow && s.Strip() && s.kg > 1 && s.BN > mostNarrowShared {
 			continue
 		}
 		if narrow {
@@ -140,12 +145,13 @@ func (s TileShape) groupDepth() int64 {
 
 // What strips cost, in cycles of a multiprocessor, as a program written by hand measured on an H200: tensor cores
 // multiply 64 rows by a column of a stage in two cycles and begin a stage in a few more, operands come with stripBytes a
-// cycle, and sums leave with stripDrain bytes a cycle.
+// cycle, where groups share k with sharedStripBytes, and sums leave with stripDrain bytes a cycle.
 const (
-	cyclesPerColumn = 2
-	stripStage      = 60
-	stripBytes      = 60
-	stripDrain      = 110
+	cyclesPerColumn  = 2
+	stripStage       = 60
+	stripBytes       = 60.
+	sharedStripBytes = 66.
+	stripDrain       = 110
 	// cycleFlops is how many operations of tf32 products by mma.sync stand for a cycle. By warp groups a multiprocessor
 	// makes 3750 of them a nanosecond, in which it has 1.755 cycles.
 	cycleFlops = groupShare * 3750 / 1.755
@@ -153,7 +159,11 @@ const (
 
 // stripFlops is what a strip costs with so many stages for each of its tiles, in tf32 products of mma.sync.
 func (s TileShape) stripFlops(stages float64) float64 {
-	stage := max(cyclesPerColumn*float64(s.BN*s.BM/64)+stripStage, float64(128*(s.BM+s.BN))/stripBytes)
+	rate := stripBytes
+	if s.kg > 1 {
+		rate = sharedStripBytes
+	}
+	stage := float64(s.kg) * max(cyclesPerColumn*float64(s.BN*s.BM/64)+stripStage, float64(128*(s.BM+s.BN))/rate)
 	drain := float64(s.BM*s.BN) * float64(s.multiplied.Size()) / stripDrain
 	return cycleFlops * float64(s.Wide()) * (stages*stage + drain)
 }
@@ -186,21 +196,16 @@ func (s TileShape) Wide() int64 { return max(1, s.wide) }
 
 // StripParams are the template arguments of gemm_strip.
 func (s TileShape) StripParams(functors ...any) []any {
-	return append([]any{s.BM, s.BN, s.st, s.products, s.multiplied}, functors...)
-}
-
-// Tiles are the shapes that are not for strips.
-func Tiles(shapes []TileShape) []TileShape {
-	return slices.DeleteFunc(slices.Clone(shapes), TileShape.Strip)
+	return append([]any{s.BM, s.BN, s.kg, s.st, s.products, s.multiplied}, functors...)
 }
 
 // WideStrips are the strips among shapes, with as many tiles as leave each slot of the target the fewest tiles of an m×n
 // result; of several such numbers the largest, because the operands of a tile come while the sums of the one before
-// leave. Strips of one tile are not among them.
+// leave. Strips of one tile are not among them, and neither are those whose groups meet to add up their sums.
 func WideStrips(shapes []TileShape, m, n, slots int64) []TileShape {
 	var out []TileShape
 	for _, s := range shapes {
-		if !s.Strip() {
+		if !s.Strip() || s.kg > 1 {
 			continue
 		}
 		tm, tn := build.CeilDiv(m, s.BM), build.CeilDiv(n, s.BN)

@@ -93,14 +93,10 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 		groups := contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N, boxed && !p.Image)
 		shapes = append(shapes, groups...)
 	}
-	// In 16 bits strips of a single tile take as long as other tiles, or longer.
-	tiles := shapes
-	if p.Elements != contraction.Float32s {
-		tiles = contraction.Tiles(shapes)
-	}
-	splits := contraction.SplitsFor(b.Target(), p.Elements, tiles, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
+	splits := contraction.SplitsFor(b.Target(), p.Elements, shapes, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
 	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
+			tiles := shapes
 			if splits == 1 {
 				tiles = append(tiles, contraction.WideStrips(shapes, p.M, p.N, int64(b.Target().VEUs))...)
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// leastStripRows is from how many rows on the copy engine brings them. Fewer have not been measured in programs.
-const leastStripRows = 512
+// leastStripRows is from how many rows on the copy engine brings them. Fewer have not been measured.
+const leastStripRows = 64
 
 // tileable reports whether the copy engine can bring tiles of A: it is one matrix of many rows, which are aligned for
 // that, and its numbers are multiplied as tf32, to which they are rounded on the way, or as they are. Inputs and outputs

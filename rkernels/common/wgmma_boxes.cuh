@@ -14,71 +14,42 @@
 namespace rk {
 
 // A tile whose groups have their sums leave through areas of their own, beside the rings, so that no group waits for
-// another one.
-template <class E, int BM_, int BN_, int ST_>
-struct StripTile : GroupTile<E, E, BM_, BN_, 1, ST_, 1, true> {
-  using Base = GroupTile<E, E, BM_, BN_, 1, ST_, 1, true>;
+// another one, but for groups that share k: they have their boxes in one ring, and add up their sums.
+template <class E, int BM_, int BN_, int KG_, int ST_>
+struct StripTile : GroupTile<E, E, BM_, BN_, KG_, ST_, 1, true> {
+  using Base = GroupTile<E, E, BM_, BN_, KG_, ST_, 1, true>;
   using At = GroupPlace<StripTile>;
-  using Ring = rt::BoxRing<ST_, 64>;
+  using Rings = rt::BoxRings<Base::kRowGroups, ST_, 64, KG_>;
+  using Ring = typename Rings::Reader;
+  using Sender = typename Rings::Sender;
   static constexpr int kColumns = 32, LDC = kColumns + 8;  // of the results that are stored at a time
-  static constexpr int kBoxes = Base::kGroups * Ring::kBytes, kMbarriers = 8 * Base::kGroups * Ring::kMbarriers;
-  static constexpr int kSumBytes = 4 * 64 * LDC;  // of a group
-  // All groups' boxes come first, then their mbarriers, then their sums.
-  static constexpr int kSums = kBoxes + kMbarriers;
-  static constexpr int kShared = Ring::kAlign + kSums + Base::kGroups * kSumBytes;
+  static constexpr int kSumBytes = 4 * 64 * LDC;           // of a group
+  // The groups' sums are behind the rings.
+  static constexpr int kSums = Rings::kBytes;
+  static constexpr int kShared = Rings::kAlign + kSums + Base::kGroups * kSumBytes;
   static_assert(Base::kSlice * Base::kSize == 128, "a group's stage is a box wide");
 
-  RT_DEVICE static char* first(const rt::Task& t) { return rt::aligned_shared<Ring::kAlign>(t.smem); }
-  RT_DEVICE static Ring ring(const rt::Task& t, int group, const rt::TiledMatrix& m) {
-    char* at = first(t);
-    return Ring(t, at + group * Ring::kBytes, reinterpret_cast<uint64_t*>(at + kBoxes) + group * Ring::kMbarriers, m);
+  RT_DEVICE static char* first(const rt::Task& t) { return rt::aligned_shared<Rings::kAlign>(t.smem); }
+  // The ring of the thread's group.
+  RT_DEVICE static Ring ring(const rt::Task& t, const At& at) { return Ring(t, first(t), at.row / 64); }
+  // Sends for the rows of one tile after another, of `count` stages each, whose first ones begin at the given column.
+  RT_DEVICE static Sender sender(const rt::Task& t, const rt::TiledMatrix& m, int column, int row, int count,
+                                 int down) {
+    return Sender(t, first(t), m, column, row, Base::kSlice, count, down);
   }
+  // For how many warps a warp of a group gives back stages of B: one does so for the sender, too.
+  RT_DEVICE static int warps(const rt::Task& t) { return rt::settled(t.tid / 32) == 0 ? 2 : 1; }
   RT_DEVICE static float* sums(const rt::Task& t, int group) {
     return reinterpret_cast<float*>(first(t) + kSums + group * kSumBytes);
   }
 };
 
-// Sends for the rows from `row` on, `count` boxes for each of so many tiles, the first of which begins at column
-// `column`.
-template <class T>
-RT_DEVICE void send_boxes(const rt::Task& t, const rt::TiledMatrix& m, int column, int row, int count, int tiles) {
-  using Ring = typename T::Ring;
-  Ring first = T::ring(t, 0, m), last = T::ring(t, T::kGroups - 1, m);
-  first.open();
-  if (T::kGroups > 1) last.open();
-  t.sync();
-  t.wait_for_inputs();
-  // The warp gives back stages of B, too, which all warps must do: those that have come long since.
-  GroupStages<T> stages(t.stream);
-  int late = T::ST - 1, s = 0;
-  RK_UNROLL(1)
-  for (int i = count * tiles; i > 0; --i) {
-    const uint32_t from = static_cast<uint32_t>(column + s * T::BK);
-    first.send(from, static_cast<uint32_t>(row));
-    if (T::kGroups > 1) last.send(from, static_cast<uint32_t>(row + 64));
-    if (++s == count) s = 0;
-    if (late > 0) {
-      --late;
-    } else {
-      stages.next();
-      stages.done();
-    }
-  }
-  const int sent = count * tiles;
-  RK_UNROLL(1)
-  for (int i = sent < T::ST - 1 ? sent : T::ST - 1; i > 0; --i) {
-    stages.next();
-    stages.done();
-  }
-  stages.end();
-}
-
 // Multiplies the rows of the thread's group by the columns of tile after tile, of `count` stages each.
 template <class T>
 class BoxProducts {
  public:
-  RT_DEVICE BoxProducts(const rt::Task& t, const rt::TiledMatrix& m, int count)
-      : at_(t.tid), boxes_(T::ring(t, at_.group, m)), stages_(t.stream), count_(count) {
+  RT_DEVICE BoxProducts(const rt::Task& t, int count)
+      : at_(t.tid), boxes_(T::ring(t, at_)), stages_(t.stream, T::warps(t)), count_(count) {
     t.sync();
   }
 
@@ -100,7 +71,8 @@ class BoxProducts {
  private:
   // Begins the products of the next stage.
   RT_DEVICE void begin(typename T::Acc& acc) {
-    const rt::OperandPlace rows = rt::operand_in_warp(boxes_.next()), columns = rt::operand_in_warp(stages_.next());
+    const rt::OperandPlace rows = rt::operand_in_warp(boxes_.next() + at_.kg * T::Rings::kBoxBytes),
+                           columns = rt::operand_in_warp(stages_.next() + at_.kg * (T::kPlane / T::KG));
     rt::multiply_begin();
     RT_UNROLL
     for (int k = 0; k < T::kSlice / T::kDeep; ++k) {
@@ -129,6 +101,20 @@ RT_DEVICE void drain_group(const rt::Task& t, const typename T::Acc& acc, const 
   if constexpr (kDrainsAlone<T, Epi>) {
     static_assert(GroupDrain<T, Epi>::kBytes <= T::kSumBytes);
     GroupDrain<T, Epi>(t, reinterpret_cast<char*>(sums), at.group, at.row, out, epi, tile).store(acc);
+    return;
+  }
+  if constexpr (T::KG > 1) {
+    const int both[2] = {at.m + at.g, at.m + at.g + 8};
+    TilePlace columns = tile;
+    sums = T::sums(t, 0);
+    RK_UNROLL(1)
+    for (int from = 0; from < T::BN && columns.i2 < tile.end2; from += T::kColumns) {
+      t.sync();
+      put_columns<T, false>(at, acc, both, from, sums);
+      t.sync();
+      drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kMostDrained<T>, Epi>(t, sums, out, epi, columns);
+      columns.i2 += T::kColumns;
+    }
     return;
   }
   const int row = at.m - at.row + at.g, rows[2] = {row, row + 8};

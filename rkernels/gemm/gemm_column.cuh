@@ -20,11 +20,11 @@ namespace rk {
 template <int BN, int ST, int Products, int ROOM, class E, class Epi>
 struct GemmColumn {
   static_assert(Products == 1);
-  using T = StripTile<E, 128, BN, ST>;
+  using T = StripTile<E, 128, BN, 1, ST>;
   using Ring = typename T::Ring;
   static constexpr int kThreads = T::kThreads + 32;  // with the sender
-  static constexpr int kPlaceB = T::kShared - Ring::kAlign;
-  static constexpr int kShared = Ring::kAlign + kPlaceB + ROOM;
+  static constexpr int kPlaceB = T::kShared - T::Rings::kAlign;
+  static constexpr int kShared = T::Rings::kAlign + kPlaceB + ROOM;
   static constexpr int kStreamStep = T::kStageB;
 
   struct Args {
@@ -51,56 +51,44 @@ struct GemmColumn {
  private:
   RT_DEVICE static char* resident(const rt::Task& t) { return T::first(t) + kPlaceB; }
 
-  // Sends for the rows from m0 on, for one tile after another. The warp gives back the stages of B, too, which all
-  // warps must do, as soon as the first boxes are on their way.
+  // Sends for the rows from m0 on, for one tile after another.
   RT_DEVICE static void send(const rt::Task& t, const Args& a, int m0, int tiles) {
-    Ring upper = T::ring(t, 0, a.a), lower = T::ring(t, 1, a.a);
-    upper.open();
-    lower.open();
+    typename T::Sender sender = T::sender(t, a.a, 0, m0, a.tiles_k, T::BM);
+    sender.open(4);
     t.wait_for_inputs();
-    const int boxes = tiles * a.tiles_k, early = boxes < ST ? boxes : ST;
-    int s = 0;
-    uint32_t row = static_cast<uint32_t>(m0);
-    RK_UNROLL(1)
-    for (int i = 0; i < boxes; ++i) {
-      if (i == early) take_b(t, a, nullptr);
-      const uint32_t from = static_cast<uint32_t>(s * T::BK);
-      upper.send(from, row);
-      lower.send(from, row + 64);
-      if (++s == a.tiles_k) s = 0, row += T::BM;
-    }
-    if (boxes == early) take_b(t, a, nullptr);
+    const int stages = tiles * a.tiles_k, first = sender.fill(stages);
+    t.sync();  // B stays from here on
+    sender.refill(stages - first);
+    t.stream.leave(a.tiles_k * T::kStageB);
   }
 
-  // Takes B from the stream, and puts it down where it stays, unless `to` is null. Behind it all threads have met,
-  // and tensor cores may read it.
+  // Takes B from the stream, and puts it down where it stays. Behind it all threads have met, and tensor cores may read
+  // it.
   RT_DEVICE static void take_b(const rt::Task& t, const Args& a, char* to) {
     using Part = Pack<uint32_t, 4>;
-    GroupStages<T> stages(t.stream);
+    GroupStages<T> stages(t.stream, T::warps(t));
     RK_UNROLL(1)
     for (int s = 0; s < a.tiles_k; ++s) {
       const char* from = stages.next();
-      if (to != nullptr) {
-        RT_UNROLL
-        for (int i = 0; i < T::kStageB; i += 16 * T::kThreads) {
-          const int at = i + 16 * t.tid;
-          if (T::kStageB % (16 * T::kThreads) == 0 || at < T::kStageB) {
-            *reinterpret_cast<Part*>(to + at) = *reinterpret_cast<const Part*>(from + at);
-          }
+      RT_UNROLL
+      for (int i = 0; i < T::kStageB; i += 16 * T::kThreads) {
+        const int at = i + 16 * t.tid;
+        if (T::kStageB % (16 * T::kThreads) == 0 || at < T::kStageB) {
+          *reinterpret_cast<Part*>(to + at) = *reinterpret_cast<const Part*>(from + at);
         }
-        to += T::kStageB;
       }
+      to += T::kStageB;
       stages.done();
     }
     stages.end();
-    if (to != nullptr) rt::operands_written();
+    rt::operands_written();
     t.sync();
   }
 
   // The products of a warp group's rows of all tiles.
   RT_DEVICE static void multiply(const rt::Task& t, const Args& a, int m0, int n0, int tiles) {
     const typename T::At at(t.tid);
-    Ring boxes = T::ring(t, at.group, a.a);
+    Ring boxes = T::ring(t, at);
     char* b = resident(t);
     take_b(t, a, b);
     t.wait_for_inputs();

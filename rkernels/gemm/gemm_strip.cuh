@@ -14,11 +14,12 @@
 namespace rk {
 
 // With splits > 1 each rTask adds up a part of k only, i0 is the split, and a strip is one tile: the stream of an rTask
-// is one block, which the parts of several tiles are not.
-template <int BM, int BN, int ST, int Products, class E, class Epi>
+// is one block, which the parts of several tiles are not. It is one tile also where two groups share k (KG), each of
+// which takes its own box of the same rows.
+template <int BM, int BN, int KG, int ST, int Products, class E, class Epi>
 struct GemmStrip {
   static_assert(Products == 1);
-  using T = StripTile<E, BM, BN, ST>;
+  using T = StripTile<E, BM, BN, KG, ST>;
   static constexpr int kThreads = T::kThreads + 32;  // with the sender
   static constexpr int kShared = T::kShared;
   static constexpr int kStreamStep = T::kStageB;
@@ -40,8 +41,12 @@ struct GemmStrip {
     const int tiles = a.tiles_n - first < a.wide ? a.tiles_n - first : a.wide;
     const int kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
-    if (rt::settled(t.tid / 32) == T::kThreads / 32) return send_boxes<T>(t, a.a, kt0 * T::BK, m0, count, tiles);
-    BoxProducts<T> products(t, a.a, count);
+    if (rt::settled(t.tid / 32) == T::kThreads / 32) {
+      send(t, a, kt0 * T::BK, m0, count, tiles);
+      if constexpr (KG > 1) meet(t, a.N - first * BN);
+      return;
+    }
+    BoxProducts<T> products(t, count);
     t.wait_for_inputs();
     RK_UNROLL(1)
     for (int i = 0; i < tiles; ++i) {
@@ -50,6 +55,25 @@ struct GemmStrip {
       drain_group<T, Epi>(t, acc, a.out, a.epi, {split, m0, (first + i) * BN, a.M, a.N});
     }
     products.end();
+  }
+
+ private:
+  RT_DEVICE static void send(const rt::Task& t, const Args& a, int column, int row, int count, int tiles) {
+    typename T::Sender sender = T::sender(t, a.a, column, row, count, 0);
+    sender.open(4 * KG);
+    t.sync();
+    t.wait_for_inputs();
+    const int stages = count * tiles;
+    sender.refill(stages - sender.fill(stages));
+    t.stream.leave(stages * T::kStageB);
+  }
+  // All threads meet twice for each part of a tile's columns where groups add up their sums (drain_group).
+  RT_DEVICE static void meet(const rt::Task& t, int columns) {
+    RK_UNROLL(1)
+    for (int n = columns < BN ? columns : BN; n > 0; n -= T::kColumns) {
+      t.sync();
+      t.sync();
+    }
   }
 };
 

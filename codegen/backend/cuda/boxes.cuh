@@ -5,16 +5,18 @@
 namespace rt::detail {
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-RT_DEVICE void fill_box(char* stage, uint64_t* full, const char* map, const char*, const TiledMatrix& m,
-                        uint32_t column, uint32_t row) {
-  asm volatile("{.reg .b64 state; mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1;}" ::"r"(shared_address(full)),
-               "r"(128 * m.box_rows)
-               : "memory");
+RT_DEVICE void fill_box(char* stage, uint64_t* full, const char* map, const char*, const TiledMatrix&, uint32_t column,
+                        uint32_t row) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
           "r"(shared_address(stage)),
       "l"(map), "r"(column), "r"(row), "r"(shared_address(full))
       : "memory");
+}
+RT_DEVICE void boxes_sent(uint64_t* full, uint32_t bytes) {
+  asm volatile("{.reg .b64 state; mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1;}" ::"r"(shared_address(full)),
+               "r"(bytes)
+               : "memory");
 }
 RT_DEVICE void stored_before_copies() { asm volatile("fence.proxy.async;" ::: "memory"); }
 #endif

@@ -18,7 +18,7 @@ inline uint32_t box_element(const char* first, const TiledMatrix& m, uint32_t co
   return to_tf32(x);
 }
 
-inline void fill_box(char* stage, uint64_t* full, const char*, const char* first, const TiledMatrix& m, uint32_t column,
+inline void fill_box(char* stage, uint64_t*, const char*, const char* first, const TiledMatrix& m, uint32_t column,
                      uint32_t row) {
   if (shared_address(stage) % 1024 != 0) emu::running_block->fail("a box that does not begin at 1024 bytes");
   if ((reinterpret_cast<uintptr_t>(first) | m.row_bytes) % 16 != 0) {
@@ -31,8 +31,8 @@ inline void fill_box(char* stage, uint64_t* full, const char*, const char* first
       std::memcpy(stage + 128 * i + (at ^ i % 8 * 16), &bits, m.element_bytes);
     }
   }
-  emu::running_block->mbarrier_arrive(mbarrier(full));
 }
+inline void boxes_sent(uint64_t* full, uint32_t) { emu::running_block->mbarrier_arrive(mbarrier(full)); }
 inline void stored_before_copies() {}
 
 }  // namespace rt::detail

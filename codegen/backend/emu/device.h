@@ -183,7 +183,9 @@ RT_EMU_QUIET inline void mbarrier_init(uint64_t* bar, int arrivals) {
   m->completed = 0, m->arrived = 0, m->expected = static_cast<uint16_t>(arrivals);
 }
 inline void mbarrier_init_done() {}
-RT_EMU_QUIET inline void mbarrier_arrive(uint64_t* bar) { emu::running_block->mbarrier_arrive(mbarrier(bar)); }
+RT_EMU_QUIET inline void mbarrier_arrive(uint64_t* bar, int arrivals) {
+  for (int i = 0; i < arrivals; ++i) emu::running_block->mbarrier_arrive(mbarrier(bar));
+}
 template <class Report>
 inline void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report*, const Report& r) {
   Patience patience(patience_ns);
@@ -214,9 +216,11 @@ inline void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t b
 
 // When all warps have given a stage back, it is poisoned: a lane that reads it later finds NaNs. ThreadSanitizer does
 // not see that; for it the next copy into the stage is what overwrites it.
-RT_EMU_QUIET inline void free_stage(char* stage, int bytes, uint64_t* empty) {
+RT_EMU_QUIET inline void free_stage(char* stage, int bytes, uint64_t* empty, int warps) {
   if (thread_index() % emu::kWarp != 0) return;
-  if (!emu::running_block->mbarrier_arrive(mbarrier(empty))) return;
+  bool last = false;
+  for (int i = 0; i < warps; ++i) last = emu::running_block->mbarrier_arrive(mbarrier(empty));
+  if (!last) return;
   volatile char* p = stage;
   for (int i = 0; i < bytes; ++i) p[i] = static_cast<char>(0xFF);
 }
