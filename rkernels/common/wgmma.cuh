@@ -115,8 +115,14 @@ class GroupStages {
   }
   // The next stage; waits until it has come.
   RT_DEVICE const char* next() {
-    await();
-    take();
+    if (left_ == 0) {
+      at_ = taken_.front();
+      taken_.pass();
+      left_ = chunk_;
+    } else {
+      at_ += T::kStageB;
+    }
+    left_ -= T::kStageB;
     return at_;
   }
   // The warp will not read the stage much longer that was taken first of those that are not done. Finds out what is to
@@ -264,11 +270,14 @@ class GroupProducts {
     sent_ = sent_ + 1 == T::ST ? 0 : sent_ + 1;
   }
 
-  // Finds the places of the operands of the next stage. Where threads add up sums there are no registers to know these
-  // early.
+  // Finds the places of the operands of the next stage.
   RT_DEVICE void find() {
     if constexpr (T::kShareA) rows_ = rt::operand_in_warp(ring_ + fetched_ * T::kStageA);
-    columns_ = rt::operand_in_warp(stages_.ahead() + at_.kg * (T::kPlane / T::KG));
+    find_columns(stages_.ahead());
+  }
+  // The group's share of a stage of B.
+  RT_DEVICE void find_columns(const char* stage) {
+    columns_ = rt::operand_in_warp(stage + at_.kg * (T::kPlane / T::KG));
   }
 
   // Waits for part P of a turn of A. Takes it into registers, unless tensor cores read it in shared memory.
@@ -325,9 +334,9 @@ class GroupProducts {
     typename T::Acc apart;
     if (!kMayBeFirst || part >= 0) {
       begin<P>(acc, apart);
-      if constexpr (P % T::kParts == 0) {
+      if constexpr (kBeside && P % T::kParts == 0) {
         stages_.take();
-        if (kBeside && part > 0) stages_.ending();
+        if (part > 0) stages_.ending();
       }
       if constexpr (kBeside && P % T::kParts == T::kParts - 1) find();
       if constexpr (kBeside) {
@@ -349,8 +358,9 @@ class GroupProducts {
   template <int P>
   RT_DEVICE void begin(typename T::Acc& acc, typename T::Acc& apart) {
     constexpr int kFrom = P % T::kParts * T::kSteps, kPair = 2 * T::kPitch;  // bytes of a product's depth of B
-    if constexpr (!kBeside && kFrom == 0) find();
-    if constexpr (kFrom == 0) stages_.await();
+    if constexpr (kFrom == 0 && kBeside) stages_.await();
+    // Where threads add up sums there are no registers to know the place early, and each instruction counts.
+    if constexpr (kFrom == 0 && !kBeside) find_columns(stages_.next());
     const auto& a = fragments_[P % 2];
     rt::multiply_begin();
     if constexpr (T::kProducts == 3) {
