@@ -32,7 +32,7 @@ type Product struct {
 	// operands of the tail (tails.Pair). Only matrix-vector kernels that stream B do that.
 	Second   roperator.View
 	Prologue *functor.Expr // of A's elements, which are floats of 32 bits or 16
-	Image    bool          // A's rows are positions of images: the product is a convolution
+	Images   int64         // how many images A's rows are positions of; 0: the product is no convolution
 	Tail     tails.Spec
 	// RootMeanSquare, if it is not nil, asks for each row of the result to be divided by the root mean square of its row
 	// of A behind the prologue; it is what is added to the mean square. Only the matrix-vector kernels do that.

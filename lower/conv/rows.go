@@ -116,7 +116,7 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 	c.tail.Run = c.outC // the tiles of a group end where its channels do
 	single := *c
 	c.mergeImages(b, g)
-	if p, ok := c.rowProduct(); ok {
+	if p, ok := c.rowProduct(single.images); ok {
 		return gemm.LowerProduct(b, g, p)
 	}
 	shapes := c.rowShapes(b)
@@ -160,8 +160,9 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 	return nil
 }
 
-// rowProduct is the convolution as a matrix product of [position][input channel] and [input channel][output channel].
-func (c *convolution) rowProduct() (contraction.Product, bool) {
+// rowProduct is the convolution, of so many images, as a matrix product of [position][input channel] and [input
+// channel][output channel].
+func (c *convolution) rowProduct(images int64) (contraction.Product, bool) {
 	if c.groups != 1 || c.images != 1 || !c.isPointwise() {
 		return contraction.Product{}, false
 	}
@@ -172,7 +173,7 @@ func (c *convolution) rowProduct() (contraction.Product, bool) {
 	w, _ := c.w.Collapse(2)
 	p := contraction.Product{
 		Kind: c.kind, M: c.positions(), K: c.inC, N: c.outC, A: x, B: w.Permute([]int64{1, 0}),
-		Prologue: c.prologue, Image: true, Multiplied: c.multiplied, Tail: c.tail,
+		Prologue: c.prologue, Images: images, Multiplied: c.multiplied, Tail: c.tail,
 	}
 	p.Tail.Cuts[0] = 0
 	return p, true

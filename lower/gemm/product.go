@@ -2,6 +2,7 @@ package gemm
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
@@ -90,14 +91,16 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 	boxed := false
 	if p.B.Buf.Kind == roperator.Const && p.Prologue == nil {
 		boxed = tileable(b, p)
-		groups := contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N, boxed && !p.Image)
-		shapes = append(shapes, groups...)
+		groups := contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N, boxed)
+		shapes = append(shapes, slices.DeleteFunc(groups, func(s contraction.TileShape) bool {
+			return s.Strip() && !stripsFit(b, p, tasks(s))
+		})...)
 	}
 	splits := contraction.SplitsFor(b.Target(), p.Elements, shapes, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
 	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
 			tiles := shapes
-			if splits == 1 {
+			if splits == 1 && p.Images == 0 {
 				tiles = append(tiles, contraction.WideStrips(shapes, p.M, p.N, int64(b.Target().VEUs))...)
 			}
 			out := gemmCandidates(b, tiles, p, t, splits)
