@@ -1,4 +1,4 @@
-// Products of warp groups whose rows of A come as boxes by the copy engine (rt/device/box_ring.cuh), which rounds
+// Products of warp groups whose rows of A come as boxes by the copy engine (rt/device/box_rings.cuh), which rounds
 // float32 to tf32 and leaves numbers of 16 bits as they are. Tensor cores read both operands in shared memory; the
 // groups' threads only begin products and wait. One more warp sends for boxes, tile after tile.
 //
@@ -9,7 +9,7 @@
 
 #include "common/wgmma.cuh"
 #include "common/wgmma_drain.cuh"
-#include "rt/device/box_ring.cuh"
+#include "rt/device/box_rings.cuh"
 
 namespace rk {
 
