@@ -276,8 +276,8 @@ func tf32(x float32) float32 {
 	return math.Float32frombits((bits + half) &^ cut)
 }
 
-// lateStage is the least that a stage of 16 bits takes which is not on its way when a tile begins, in operations of tf32
-// products: 400 cycles. Threads wait for its copies, meet, and send for another one. On an H200 a product of 128×768×768
+// lateStage is the least that a stage of 16 bits takes of tiles of two groups of warps, if it is not on its way when the
+// tile begins, in operations of tf32 products: 400 cycles. Threads wait for its copies, meet, and send for another one. On an H200 a product of 128×768×768
 // in tiles of 32×32 has 12 stages of 380 cycles, in which its multiplications are 70 of them.
 const lateStage = 400 * 3750 / 1.755
 
@@ -294,7 +294,7 @@ func (s TileShape) Multiplications(e Elements, k float64) roperator.Work {
 		w.TensorFlops = flops*integerShare + integerDrain*float64(s.BM*s.BN)
 	case s.products > 0:
 		w.TensorFlops = flops * s.perProduct()
-		if isHalf(s.multiplied) && s.kg < 4 {
+		if isHalf(s.multiplied) && s.kg == 2 {
 			late := math.Ceil(k/float64(s.BK)) - float64(s.st-1)
 			w.TensorFlops = max(w.TensorFlops, late*lateStage)
 		}

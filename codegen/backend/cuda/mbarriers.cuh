@@ -13,9 +13,16 @@ RT_DEVICE void mbarrier_init_done() {
 #endif
 }
 RT_DEVICE void mbarrier_arrive(uint64_t* bar, int arrivals) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   asm volatile("{.reg .b64 state; mbarrier.arrive.shared.b64 state, [%0], %1;}" ::"r"(shared_address(bar)),
                "r"(arrivals)
                : "memory");
+#else
+  RT_NO_UNROLL
+  for (; arrivals > 0; --arrivals) {
+    asm volatile("{.reg .b64 state; mbarrier.arrive.shared.b64 state, [%0];}" ::"r"(shared_address(bar)) : "memory");
+  }
+#endif
 }
 // As mbarrier_test, but the hardware may hold the thread up for a while before it says no.
 RT_DEVICE bool mbarrier_done(uint64_t* bar, uint32_t phase) {
