@@ -175,3 +175,38 @@ func TestRoomBesideImports(t *testing.T) {
 		}
 	}
 }
+
+// Large stages of weights take the shared memory from candidates that want it for themselves. They are done without where
+// that is faster, unless an rOperator would no longer stream its weights.
+func TestSmallerStages(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		plain  bool // the other candidate of the rOperator with large stages streams nothing
+		stages int  // bytes that the largest stage has then
+	}{{"others stream", false, 8 << 10}, {"others do not", true, 48 << 10}} {
+		t.Run(c.name, func(t *testing.T) {
+			m, costs := vdevicetest.New("stages"), table{}
+			large := oneOp(m, 4, 1)
+			m.Stream(large[0], 48<<10, 48<<10)
+			if !c.plain {
+				m.Stream(large[1], 48<<10, 8<<10)
+			}
+			costs[large[0]], costs[large[1]] = 1e5, 1e5
+			wants := oneOp(m, 4, 1)
+			wants[0].Inst = vdevicetest.Instance(256, 180_000, 64)
+			m.Stream(wants[0], 8<<10, 8<<10)
+			m.Stream(wants[1], 8<<10, 8<<10)
+			costs[wants[0]], costs[wants[1]] = 1e5, 2e5
+			choices, err := admit(m.G, deviceOf(t, "h200"), costs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if steps := streamSteps(choices); steps[len(steps)-1] != c.stages {
+				t.Errorf("stages have up to %d bytes, want %d", steps[len(steps)-1], c.stages)
+			}
+			if n := streamers(choices); n != 2 {
+				t.Errorf("%d rOperators may stream their weights, want 2", n)
+			}
+		})
+	}
+}
