@@ -277,8 +277,9 @@ func tf32(x float32) float32 {
 }
 
 // lateStage is the least that a stage of 16 bits takes of tiles of two groups of warps, if it is not on its way when the
-// tile begins, in operations of tf32 products: 400 cycles. Threads wait for its copies, meet, and send for another one. On an H200 a product of 128×768×768
-// in tiles of 32×32 has 12 stages of 380 cycles, in which its multiplications are 70 of them.
+// tile begins, in operations of tf32 products: 400 cycles. Threads wait for its copies, meet, and send for another one.
+// On an H200 a product of 128×768×768 in tiles of 32×32 has 12 stages of 380 cycles, in which its multiplications are 70
+// of them.
 const lateStage = 400 * 3750 / 1.755
 
 // Multiplications is the work of multiplying a tile of elements e k deep, or all tiles of a strip.
