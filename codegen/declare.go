@@ -84,9 +84,13 @@ func initialiserOf(v rkernels.ArgValue, offsets []int64) string {
 	case rkernels.Ref:
 		return RefInitialiser(v, offsets)
 	case rkernels.TiledMatrix: // without a tensor map, which the emulator does not need
+		row := tensorMapRow(v, 0, 0)
 		return fmt.Sprintf("{.at = RT_ARENA(%d), .row_bytes = %d, .columns = %d, .rows = %d, .box_rows = %d, "+
-			".element_bytes = %d}", offsets[v.Matrix.Buffer]+v.Matrix.Offset, v.RowBytes, v.Columns, v.Rows, v.BoxRows,
-			v.ElementBytes)
+			".element_bytes = %d, .plain = %d, .width = %d, .height = %d, .line_bytes = %d, .image_bytes = %d, .first_x = %du, "+
+			".first_y = %du, .positions_w = %d, .positions_h = %d, .stride_x = %d, .stride_y = %d}",
+			offsets[v.Matrix.Buffer]+v.Matrix.Offset, row.RowBytes, row.Columns, row.Rows, row.BoxRows, row.ElementBytes, row.Plain,
+			row.Width, row.Height, row.LineBytes, row.ImageBytes, row.FirstX, row.FirstY, row.PositionsW, row.PositionsH,
+			row.StrideX, row.StrideY)
 	case rkernels.List:
 		parts := make([]string, len(v))
 		for i, e := range v {

@@ -38,10 +38,7 @@ func (c *Cubin) list(cubin string, tableBytes int64) *abi.LaunchList {
 		TensorMaps: []abi.LaunchTensorMap{},
 	}
 	for _, m := range l.tensorMaps {
-		out.TensorMaps = append(out.TensorMaps, abi.LaunchTensorMap{
-			At: int64(m.At), Map: int64(m.Map), RowBytes: int64(m.RowBytes), Columns: int64(m.Columns),
-			Rows: int64(m.Rows), BoxRows: int64(m.BoxRows), ElementBytes: int64(m.ElementBytes),
-		})
+		out.TensorMaps = append(out.TensorMaps, launchTensorMap(m))
 	}
 	for k, limits := range c.told.limits {
 		out.Kernels = append(out.Kernels, abi.LaunchKernel{
@@ -53,6 +50,30 @@ func (c *Cubin) list(cubin string, tableBytes int64) *abi.LaunchList {
 	for i := range l.segments {
 		out.Segments = append(out.Segments, c.segment(i, first))
 		first += len(l.segments[i].launches)
+	}
+	return out
+}
+
+func launchTensorMap(m schema.TiledMatrix) abi.LaunchTensorMap {
+	memory := arenaMemory
+	if m.At>>schema.SpaceShift == schema.WeightsSpace {
+		memory = constantsMemory
+	}
+	out := abi.LaunchTensorMap{
+		Memory: memory, At: int64(m.At & (1<<schema.SpaceShift - 1)), Map: int64(m.Map), RowBytes: int64(m.RowBytes),
+		Columns: int64(m.Columns), Rows: int64(m.Rows), BoxRows: int64(m.BoxRows), ElementBytes: int64(m.ElementBytes),
+		Plain: m.Plain != 0,
+	}
+	if m.Width > 0 {
+		upper := func(first, positions, stride, pixels uint32) int64 {
+			return int64(int32(first)) + int64(positions-1)*int64(stride) - int64(pixels-1)
+		}
+		out.Images = &abi.LaunchImages{
+			Width: int64(m.Width), Height: int64(m.Height), LineBytes: int64(m.LineBytes), ImageBytes: int64(m.ImageBytes),
+			Lower:  [2]int64{int64(int32(m.FirstX)), int64(int32(m.FirstY))},
+			Upper:  [2]int64{upper(m.FirstX, m.PositionsW, m.StrideX, m.Width), upper(m.FirstY, m.PositionsH, m.StrideY, m.Height)},
+			Stride: [2]int64{int64(m.StrideX), int64(m.StrideY)},
+		}
 	}
 	return out
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // collectTensorMaps gives each matrix of which copy engines bring boxes a tensor map. The host makes the maps, since
-// they hold addresses: those of the arena's matrices when it has made the arena, behind which they stand, and those of
-// the caller's matrices for each inference.
+// they hold addresses: those of matrices in the arena and of constants when it has made the arena, behind which they
+// stand, and those of the caller's matrices for each inference.
 func (l *layout) collectTensorMaps() {
 	l.tensorMapOf = map[rkernels.TiledMatrix]int{}
 	for _, u := range l.ops {
@@ -27,15 +27,31 @@ func (l *layout) addTensorMap(m rkernels.TiledMatrix) {
 	l.tensorMapOf[m] = len(l.tensorMaps)
 	buf := l.plan.Graph.Buffers[m.Matrix.Buffer]
 	ref := uint64(alignUp(l.plan.ArenaLen, schema.TensorMapBytes) + schema.TensorMapBytes*int64(len(l.tensorMaps)))
-	if buf.Kind != roperator.Arena {
+	if buf.Kind != roperator.Arena && buf.Kind != roperator.Const {
 		ref = uint64(l.mapSpace())<<schema.SpaceShift | uint64(schema.TensorMapBytes*l.callerMaps)
 		l.callerMaps++
 	}
-	l.tensorMaps = append(l.tensorMaps, schema.TiledMatrix{
-		At: l.refBits(buf, m.Matrix.Offset), Map: ref,
+	l.tensorMaps = append(l.tensorMaps, tensorMapRow(m, l.refBits(buf, m.Matrix.Offset), ref))
+}
+
+// tensorMapRow is the row of a matrix, or of images, and its tensor map.
+func tensorMapRow(m rkernels.TiledMatrix, at, ref uint64) schema.TiledMatrix {
+	row := schema.TiledMatrix{
+		At: at, Map: ref,
 		RowBytes: uint64(m.RowBytes), Columns: uint32(m.Columns), Rows: uint32(m.Rows),
 		BoxRows: uint32(m.BoxRows), ElementBytes: uint32(m.ElementBytes),
-	})
+	}
+	if m.Plain {
+		row.Plain = 1
+	}
+	if i := m.Images; i.Count > 0 {
+		row.Rows, row.Width, row.Height = uint32(i.Count), uint32(i.Width), uint32(i.Height)
+		row.LineBytes, row.ImageBytes = uint64(i.LineBytes), uint64(i.Bytes)
+		row.FirstX, row.FirstY = uint32(i.First[0]), uint32(i.First[1])
+		row.PositionsW, row.PositionsH = uint32(i.Positions[0]), uint32(i.Positions[1])
+		row.StrideX, row.StrideY = uint32(i.Stride[0]), uint32(i.Stride[1])
+	}
+	return row
 }
 
 // mapSpace is the address space of tensor maps in the parameter of launches: the one behind those of ports.

@@ -187,6 +187,16 @@ type (
 		RowBytes      int64 // from a row to the next
 		BoxRows       int64
 		ElementBytes  int64 // 2 or 4
+		Plain         bool  // its rows are not swizzled in shared memory
+		Images        TiledImages
+	}
+	// TiledImages says of a TiledMatrix that its rows are pixels of images, and its boxes those that a filter meets at
+	// one position after another. It is nothing for matrices.
+	TiledImages struct {
+		Count, Width, Height int64
+		LineBytes, Bytes     int64    // from a line of pixels to the next, and from an image to the next
+		First                [2]int64 // the pixel of the first position, x before y
+		Positions, Stride    [2]int64
 	}
 	// List initialises an array member.
 	List []ArgValue

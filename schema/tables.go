@@ -238,6 +238,19 @@ type TiledMatrix struct {
 	Rows         uint32
 	BoxRows      uint32
 	ElementBytes uint32 // 2, or 4 for numbers of float32, which copies round to tf32
+	Plain        uint32 // 1: rows stand in shared memory as they do in the matrix, without a swizzle
+	// of images in pixels; 0: it is a matrix. Of images a row is a pixel of `columns` channels, and `rows` is their
+	// number
+	Width      uint32
+	Height     uint32
+	LineBytes  uint64 // from a line of pixels to the next
+	ImageBytes uint64
+	FirstX     uint32 // the pixel of the first position of a filter, which may be -1 or less
+	FirstY     uint32
+	PositionsW uint32 // how many positions a filter has along a line
+	PositionsH uint32
+	StrideX    uint32 // from a position to the next, in pixels
+	StrideY    uint32
 }
 
 // Fields lists the row's members as C++ names them.
@@ -250,5 +263,16 @@ func (r TiledMatrix) Fields() []Field {
 		{"rows", r.Rows},
 		{"box_rows", r.BoxRows},
 		{"element_bytes", r.ElementBytes},
+		{"plain", r.Plain},
+		{"width", r.Width},
+		{"height", r.Height},
+		{"line_bytes", r.LineBytes},
+		{"image_bytes", r.ImageBytes},
+		{"first_x", r.FirstX},
+		{"first_y", r.FirstY},
+		{"positions_w", r.PositionsW},
+		{"positions_h", r.PositionsH},
+		{"stride_x", r.StrideX},
+		{"stride_y", r.StrideY},
 	}
 }

@@ -19,7 +19,8 @@ type LaunchList struct {
 	Inputs   []LaunchTensor `json:"inputs"`
 	Outputs  []LaunchTensor `json:"outputs"`
 	Memories []LaunchMemory `json:"memories"`
-	// TensorMaps are to be encoded with cuTensorMapEncodeTiled and copied into the memory "arena".
+	// TensorMaps are to be encoded with cuTensorMapEncodeTiled, or cuTensorMapEncodeIm2col, and copied into the memory
+	// "arena".
 	TensorMaps []LaunchTensorMap `json:"tensor_maps"`
 	Kernels    []LaunchKernel    `json:"kernels"`
 	Segments   []LaunchSegment   `json:"segments"`
@@ -45,15 +46,31 @@ type LaunchMemory struct {
 }
 
 // LaunchTensorMap tells of a matrix of which the copy engine brings boxes: two-dimensional, elements of 2 bytes or of
-// tf32, with a swizzle of 128 bytes, boxes of 128 bytes × BoxRows, and zeros outside.
+// tf32, with a swizzle of 128 bytes unless it is plain, boxes of 128 bytes × BoxRows, and zeros outside.
 type LaunchTensorMap struct {
-	At           int64 `json:"at"`  // of the first element, in the arena
-	Map          int64 `json:"map"` // of the 128 bytes of the map, in the arena
-	RowBytes     int64 `json:"row_bytes"`
-	Columns      int64 `json:"columns"`
-	Rows         int64 `json:"rows"`
-	BoxRows      int64 `json:"box_rows"`
-	ElementBytes int64 `json:"element_bytes"`
+	Memory       string `json:"memory"` // that has the matrix
+	At           int64  `json:"at"`     // of the first element
+	Map          int64  `json:"map"`    // of the 128 bytes of the map, in the arena
+	RowBytes     int64  `json:"row_bytes"`
+	Columns      int64  `json:"columns"`
+	Rows         int64  `json:"rows"`
+	BoxRows      int64  `json:"box_rows"`
+	ElementBytes int64  `json:"element_bytes"`
+	Plain        bool   `json:"plain,omitempty"`
+	// Images says that rows are pixels of images, of which boxes hold what a filter meets (cuTensorMapEncodeIm2col).
+	Images *LaunchImages `json:"images,omitempty"`
+}
+
+// LaunchImages are Rows images of Columns channels: four-dimensional, channels first. The corners are those of the box
+// of pixels at which a filter's first tap may be, from the first and from the last pixel, x before y.
+type LaunchImages struct {
+	Width      int64    `json:"width"`
+	Height     int64    `json:"height"`
+	LineBytes  int64    `json:"line_bytes"`
+	ImageBytes int64    `json:"image_bytes"`
+	Lower      [2]int64 `json:"lower_corner"`
+	Upper      [2]int64 `json:"upper_corner"`
+	Stride     [2]int64 `json:"stride"`
 }
 
 // LaunchKernel is a kernel of the cubin. Before the first launch the caller allows its blocks Shared bytes of dynamic

@@ -146,7 +146,7 @@ RT_DEVICE void store_word(uint64_t* p, uint64_t v);
 // ---- Mbarriers ---- Words of 64 bits in shared memory that count arrivals (mbarrier). A phase is complete when all
 // its arrivals, and all bytes that are announced for it, have come; then the next begins. Arriving is a release, and
 // having waited an acquire, at scope cta. Phases count from 0 since init; a thread waits for the current phase or for
-// the one before, never for an earlier one.
+// the one before, never for an earlier or a later one.
 
 RT_DEVICE void mbarrier_init(uint64_t* bar, int arrivals);
 // After the last init, before other threads or copies use the mbarriers; a barrier of the threads must follow.
@@ -193,6 +193,14 @@ RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_
 // nearest. `first` is the address of the matrix, and `map` that of its tensor map (cp.async.bulk.tensor, sm_90).
 RT_DEVICE void fill_box(char* stage, uint64_t* full, const char* map, const char* first, const TiledMatrix& m,
                         uint32_t column, uint32_t row);
+// A position of a filter: the pixel that its first tap meets, and the image.
+struct Position {
+  uint32_t x, y, image;
+};
+// The same for what a tap of a filter meets of images (TiledMatrix) at so many positions as a box has rows, from the
+// given one on: the one behind it is on the right, and behind the last one of a line is the first one of the next.
+RT_DEVICE void fill_patch(char* stage, uint64_t* full, const char* map, const char* first, const TiledMatrix& m,
+                          uint32_t channel, const Position& p, uint32_t tap_x, uint32_t tap_y);
 // The same thread, behind all boxes of a phase of the mbarrier: it is complete when so many bytes have come.
 RT_DEVICE void boxes_sent(uint64_t* full, uint32_t bytes);
 // Behind it copies of the thread find what other threads stored before the thread waited for them, in global memory and

@@ -64,3 +64,59 @@ func TestColumns(t *testing.T) {
 	}
 	Check(t, cases)
 }
+
+// TestConvTurns checks warp groups that take turns at tiles: an odd number of tiles an rTask, fewer in the last one,
+// tiles below and beside each other, rows of positions over the ends of images, channels of the last tile that do not
+// exist, and a residual.
+func TestConvTurns(t *testing.T) {
+	conv := func(sms int, x string, w []int, attrs string) Case {
+		c := convCase("Conv", x, w, w[0], attrs)
+		c.SMs = sms
+		return c
+	}
+	residual := Case{
+		Name: "residual", SMs: 2, In: "%x: float32[3,64,15,13], %r: float32[3,200,15,13]",
+		Body: weights("w", 200, 64, 3, 3) + weights("b", 200) + fused("Conv",
+			"%px: float32[3,64,15,13], %pw: float32[200,64,3,3], %pb: float32[200], %pr: float32[3,200,15,13]",
+			"%m = Conv(%px, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z",
+			"%x, %w, %b, %r"), Out: "%y",
+	}
+	cases := []Case{
+		conv(2, "3,64,17,13", []int{64, 64, 3, 3}, "pads = [1, 1, 1, 1]"),
+		conv(2, "2,64,23,27", []int{136, 64, 2, 2}, "strides = [2, 1], pads = [0, 0, 1, 1]"),
+		conv(3, "2,128,19,21", []int{328, 128, 1, 1}, "strides = [1, 2]"),
+		conv(1, "1,64,16,13", []int{72, 64, 3, 3}, "dilations = [2, 3], pads = [2, 3, 1, 0]"),
+		residual,
+	}
+	var all []Case
+	for _, c := range OnlyChannelsLast(cases) {
+		all = append(all, c.stored(precision.FP16))
+		c.Precision = precision.TF32
+		all = append(all, c)
+	}
+	all = append(all, OnlyChannelsLast([]Case{residual})[0].stored(precision.BF16))
+	Check(t, all)
+}
+
+// TestTurns checks products of warp groups that take turns at tiles: rows, columns and a last box that do not exist, an
+// odd number of tiles an rTask, several beside each other, and epilogues with and without operands of rows.
+func TestTurns(t *testing.T) {
+	plain := Case{
+		Name: "plain", SMs: 4, In: "%x: float32[1093,88]",
+		Body: weights("b", 88, 140) + "%a = Softmax(%x)\n%y = MatMul(%a, %b)", Out: "%y",
+	}
+	residual := Case{
+		Name: "residual", SMs: 2, In: "%x: float32[389,72], %r: float32[389,328]",
+		Body: weights("b", 72, 328) + weights("c", 328) + fused("MatMul",
+			"%px: float32[389,72], %pb: float32[72,328], %pc: float32[328], %pr: float32[389,328]",
+			"%m = MatMul(%px, %pb)\n%s = Add(%m, %pc)\n%u = Add(%s, %pr)\n%z = Relu(%u)", "%z", "%x, %b, %c, %r"),
+		Out: "%y",
+	}
+	cases := []Case{residual.stored(precision.BF16)}
+	for _, c := range []Case{plain, residual} {
+		cases = append(cases, c.stored(precision.FP16))
+		c.Precision = precision.TF32
+		cases = append(cases, c)
+	}
+	Check(t, cases)
+}

@@ -44,13 +44,25 @@ static int rammer_clusters(CUfunction f, unsigned threads, unsigned shared, unsi
 
 static CUresult rammer_tensor_map(CUtensorMap *map, unsigned long long first, unsigned long long columns,
                                   unsigned long long rows, unsigned long long row_bytes, unsigned box_rows,
-                                  unsigned element_bytes) {
+                                  unsigned element_bytes, int plain) {
   const cuuint64_t extents[2] = {columns, rows}, pitch[1] = {row_bytes};
   const cuuint32_t box[2] = {128 / element_bytes, box_rows}, steps[2] = {1, 1};
   return cuTensorMapEncodeTiled(
       map, element_bytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, (void *)first,
-      extents, pitch, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      extents, pitch, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, plain ? CU_TENSOR_MAP_SWIZZLE_NONE : CU_TENSOR_MAP_SWIZZLE_128B,
       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+static CUresult rammer_image_map(CUtensorMap *map, unsigned long long first, const unsigned long long *extents,
+                                 const unsigned long long *pitch, const int *lower, const int *upper,
+                                 const unsigned *stride, unsigned box_rows, unsigned element_bytes) {
+  const cuuint64_t dims[4] = {extents[0], extents[1], extents[2], extents[3]};
+  const cuuint64_t bytes[3] = {pitch[0], pitch[1], pitch[2]};
+  const cuuint32_t steps[4] = {1, stride[0], stride[1], 1};
+  return cuTensorMapEncodeIm2col(
+      map, element_bytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 4, (void *)first,
+      dims, bytes, lower, upper, 128 / element_bytes, box_rows, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 */
 import "C"
@@ -171,11 +183,25 @@ func (k kernel) launch(l *abi.Launch, o order, stream cu.Stream, parameter []byt
 
 func handle(s cu.Stream) C.CUstream { return C.CUstream(unsafe.Pointer(s.C())) }
 
-// tensorMap encodes what the copy engine must know of a matrix of an arena.
-func tensorMap(m abi.LaunchTensorMap, arena cu.DevicePtr) ([]byte, error) {
+// tensorMap encodes what the copy engine must know of a matrix, or of images, in a memory.
+func tensorMap(m abi.LaunchTensorMap, memory cu.DevicePtr) ([]byte, error) {
 	var made C.CUtensorMap
-	err := check(C.rammer_tensor_map(&made, C.ulonglong(uint64(arena)+uint64(m.At)), C.ulonglong(m.Columns),
-		C.ulonglong(m.Rows), C.ulonglong(m.RowBytes), C.uint(m.BoxRows), C.uint(m.ElementBytes)), "tensor map")
+	first := C.ulonglong(uint64(memory) + uint64(m.At))
+	if i := m.Images; i != nil {
+		extents := [4]C.ulonglong{C.ulonglong(m.Columns), C.ulonglong(i.Width), C.ulonglong(i.Height), C.ulonglong(m.Rows)}
+		pitch := [3]C.ulonglong{C.ulonglong(m.RowBytes), C.ulonglong(i.LineBytes), C.ulonglong(i.ImageBytes)}
+		lower, upper := [2]C.int{C.int(i.Lower[0]), C.int(i.Lower[1])}, [2]C.int{C.int(i.Upper[0]), C.int(i.Upper[1])}
+		stride := [2]C.uint{C.uint(i.Stride[0]), C.uint(i.Stride[1])}
+		err := check(C.rammer_image_map(&made, first, &extents[0], &pitch[0], &lower[0], &upper[0], &stride[0],
+			C.uint(m.BoxRows), C.uint(m.ElementBytes)), "tensor map of images")
+		return C.GoBytes(unsafe.Pointer(&made), C.int(unsafe.Sizeof(made))), err
+	}
+	plain := C.int(0)
+	if m.Plain {
+		plain = 1
+	}
+	err := check(C.rammer_tensor_map(&made, first, C.ulonglong(m.Columns), C.ulonglong(m.Rows), C.ulonglong(m.RowBytes),
+		C.uint(m.BoxRows), C.uint(m.ElementBytes), plain), "tensor map")
 	return C.GoBytes(unsafe.Pointer(&made), C.int(unsafe.Sizeof(made))), err
 }
 

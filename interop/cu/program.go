@@ -98,7 +98,11 @@ func (p *Program) load() (err error) {
 		}
 	}
 	for _, m := range p.list.TensorMaps {
-		made, err := tensorMap(m, p.memory["arena"])
+		of, known := p.memory[m.Memory]
+		if !known {
+			return fmt.Errorf("tensor map: there is no memory %q", m.Memory)
+		}
+		made, err := tensorMap(m, of)
 		if err != nil {
 			return err
 		}

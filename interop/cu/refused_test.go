@@ -73,6 +73,13 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// images is the row of two images of 4×3 pixels, with such a lower corner.
+func images(lower string) string {
+	return `{"memory":"arena","at":0,"map":128,"row_bytes":32,"columns":8,"rows":2,"box_rows":64,"element_bytes":4,` +
+		`"images":{"width":4,"height":3,"line_bytes":128,"image_bytes":384,"lower_corner":` + lower +
+		`,"upper_corner":[-1,-1],"stride":[1,1]}}`
+}
+
 // Tensor maps are made of the rows of the list: a matrix that the copy engine cannot read is refused.
 func TestTensorMaps(t *testing.T) {
 	c := cases(t)[0]
@@ -81,9 +88,14 @@ func TestTensorMaps(t *testing.T) {
 		rows string
 		good bool
 	}{
-		{`{"at":256,"map":0,"row_bytes":256,"columns":64,"rows":8,"box_rows":8,"element_bytes":4}`, true},
-		{`{"at":0,"map":128,"row_bytes":128,"columns":60,"rows":4,"box_rows":64,"element_bytes":2}`, true},
-		{`{"at":0,"map":0,"row_bytes":24,"columns":6,"rows":8,"box_rows":8,"element_bytes":4}`, false},
+		{`{"memory":"arena","at":256,"map":0,"row_bytes":256,"columns":64,"rows":8,"box_rows":8,"element_bytes":4}`, true},
+		{`{"memory":"arena","at":0,"map":128,"row_bytes":128,"columns":60,"rows":4,"box_rows":64,"element_bytes":2}`, true},
+		{`{"memory":"arena","at":0,"map":0,"row_bytes":24,"columns":6,"rows":8,"box_rows":8,"element_bytes":4}`, false},
+		{`{"memory":"constants","at":0,"map":0,"row_bytes":128,"columns":32,"rows":2,"box_rows":2,"element_bytes":4,` +
+			`"plain":true}`, true},
+		{`{"memory":"elsewhere","at":0,"map":0,"row_bytes":128,"columns":32,"rows":2,"box_rows":2,"element_bytes":4}`, false},
+		{images(`[-1,-1]`), true},
+		{images(`[-200,-1]`), false},
 	} {
 		folder := filepath.Join(t.TempDir(), "cubin")
 		if err := os.CopyFS(folder, os.DirFS(filepath.Join(c.folder, "cubin"))); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
 )
 
 // groupShapes are the tiles of warp groups, from few rTasks to many. A stage is 128 bytes deep for each group that
@@ -222,10 +223,30 @@ func WideStrips(shapes []TileShape, m, n, slots int64) []TileShape {
 	return out
 }
 
-// Boxes is a matrix of which the copy engine brings the rows of a warp group, 64 at a time.
-func Boxes(first rkernels.Ref, d ir.DType, rows, columns, stride int64) rkernels.TiledMatrix {
-	size := int64(d.Size())
+// Boxable reports whether strips multiply such elements: float32 as tf32, and numbers of 16 bits as they are.
+func Boxable(e Elements) bool {
+	return e.Left == e.Multiplied && e.Right == e.Multiplied && (e == Float32s || e.Multiplied.Size() == 2)
+}
+
+// PackedBoxes is a packed constant as the copy engine brings it, a stage of a tile at a time.
+func (s TileShape) PackedBoxes(packed roperator.View) rkernels.TiledMatrix {
+	size := int64(packed.DType().Size())
 	return rkernels.TiledMatrix{
-		Matrix: first, Columns: columns, Rows: rows, RowBytes: stride * size, BoxRows: 64, ElementBytes: size,
+		Matrix: packed.Ref(), Columns: boxBytes / size, Rows: int64(packed.Bytes(float64(packed.Shape[0]))) / boxBytes,
+		RowBytes: boxBytes, BoxRows: s.BN, ElementBytes: size, Plain: true,
 	}
 }
+
+// boxBytes is how wide boxes are.
+const boxBytes = 128
+
+// Boxes is a matrix of which the copy engine brings so many rows at a time, of a warp group for instance.
+func Boxes(first rkernels.Ref, d ir.DType, rows, columns, stride, atATime int64) rkernels.TiledMatrix {
+	size := int64(d.Size())
+	return rkernels.TiledMatrix{
+		Matrix: first, Columns: columns, Rows: rows, RowBytes: stride * size, BoxRows: atATime, ElementBytes: size,
+	}
+}
+
+// GroupRows is how many rows of a product a warp group multiplies at a time.
+const GroupRows = 64

@@ -137,6 +137,7 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 		blocks = nil
 	}
 	taps := c.tapTiles(b, splits)
+	turns := c.turnTiles(b, splits, b.Share(g))
 	contraction.AddSplit(b, g, c.kind, c.elements, c.tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
 			var out []*roperator.Candidate
@@ -151,6 +152,9 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 			}
 			for _, p := range blocks {
 				out = append(out, c.blockCandidate(b, p, t))
+			}
+			for _, s := range turns {
+				out = append(out, c.turnCandidate(b, s, t))
 			}
 			for _, p := range groups {
 				out = append(out, single.groupCandidate(b, p, t, c.images < single.images))

@@ -62,7 +62,7 @@ func (c *columnCandidate) candidate(b *build.Builder) *roperator.Candidate {
 	return &roperator.Candidate{
 		Inst: b.Instance("gemm_column", s.Params(c.tail.Functor)...), Tasks: int(columns * tn),
 		Args: []rkernels.Field{
-			{Name: "a", Value: contraction.Boxes(p.A.Ref(), p.A.DType(), p.M, p.K, p.A.Stride(3))}, arg.Ref("b", c.b),
+			{Name: "a", Value: contraction.Boxes(p.A.Ref(), p.A.DType(), p.M, p.K, p.A.Stride(3), contraction.GroupRows)}, arg.Ref("b", c.b),
 			{Name: "out", Value: arg.Operand3(c.tail.Out)}, arg.Int("M", p.M), arg.Int("N", p.N),
 			arg.Div("tiles_n", tn), arg.Int("tiles_m", tm), arg.Int("tall", s.Tall), arg.Int("tiles_k", tk),
 			{Name: "epi", Value: c.tail.Args},

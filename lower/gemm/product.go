@@ -106,6 +106,7 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 			out := gemmCandidates(b, tiles, p, t, splits)
 			if boxed && splits == 1 {
 				out = append(out, columnCandidates(b, p, t, b.Share(g))...)
+				out = append(out, turnCandidates(b, p, t, b.Share(g))...)
 			}
 			return out
 		})

@@ -20,7 +20,7 @@ const leastStripRows = 64
 func tileable(b *build.Builder, p contraction.Product) bool {
 	size := int64(p.A.DType().Size())
 	return p.A.Buf.Kind != roperator.Const && ir.Count(p.Batch) == 1 && p.Prologue == nil &&
-		stripped(p.Elements) && p.M >= leastStripRows &&
+		contraction.Boxable(p.Elements) && p.M >= leastStripRows &&
 		p.A.Stride(4) == 1 && p.A.Stride(3) >= p.K && p.A.Stride(3)*size%16 == 0 && p.A.Offset*size%16 == 0 &&
 		(p.A.Buf.Kind == roperator.Arena || b.TakeCallerMap(schema.MaxCallerMaps))
 }
@@ -32,16 +32,11 @@ func stripsFit(b *build.Builder, p contraction.Product, tasks int64) bool {
 	return p.Images == 0 || p.Images == 1 && p.Elements == contraction.Float32s && tasks <= int64(b.Target().VEUs)
 }
 
-// stripped reports whether strips multiply such elements: float32 as tf32, and numbers of 16 bits as they are.
-func stripped(e contraction.Elements) bool {
-	return e.Left == e.Multiplied && e.Right == e.Multiplied && (e == contraction.Float32s || e.Multiplied.Size() == 2)
-}
-
 // strip binds gemm_strip to the product.
 func (c *gemmCandidate) strip(b *build.Builder) *roperator.Candidate {
 	p, s := c.p, c.s
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
-	a := contraction.Boxes(p.A.Ref(), p.A.DType(), p.M, p.K, p.A.Stride(3))
+	a := contraction.Boxes(p.A.Ref(), p.A.DType(), p.M, p.K, p.A.Stride(3), contraction.GroupRows)
 	args := []rkernels.Field{
 		{Name: "a", Value: a}, arg.Ref("b", c.b), {Name: "out", Value: arg.Operand3(c.tail.Out)},
 		arg.Int("M", p.M), arg.Int("N", p.N),

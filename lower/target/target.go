@@ -36,6 +36,8 @@ type Target struct {
 	BulkCopies bool
 	// SharedRate and L2Rate are the bytes a nanosecond that one multiprocessor reads of shared memory and of L2.
 	SharedRate, L2Rate float64
+	// L2Bytes is how much L2 holds, 0 if that is not known.
+	L2Bytes int64
 	// Latency is what an rTask's first load and last store take, in nanoseconds.
 	Latency float64
 
@@ -61,7 +63,7 @@ func Of(spec *device.Spec) Target {
 	t := Target{
 		Name: spec.Name, Arch: archOf(spec.Arch), SMs: spec.SMs, VEUs: spec.VEUs(), Threads: spec.Threads,
 		SharedPerTask: spec.SharedBound() - schema.LeastShared, Registers: spec.Registers,
-		SharedRate: spec.SharedRate(), L2Rate: spec.Cost.L2PerSM, Latency: spec.Cost.Latency,
+		SharedRate: spec.SharedRate(), L2Rate: spec.Cost.L2PerSM, L2Bytes: spec.L2Bytes, Latency: spec.Cost.Latency,
 		rates: map[rateKey]float64{{Scalar, ir.Float32}: spec.FlopsRate(tileThreads)},
 	}
 	for name, d := range tensorTypes {

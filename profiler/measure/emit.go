@@ -96,9 +96,14 @@ func (p *part) source() string {
 		}
 		fmt.Fprintf(&b, "static %s::Args args_%d = {%s};\n", alias, i,
 			codegen.Initialiser(s.cand.Args, s.group.offsets))
+		tiled, matrices := s.tiledMatrices(), "nullptr"
+		if len(tiled) > 0 {
+			matrices = fmt.Sprintf("matrices_%d", i)
+			fmt.Fprintf(&b, "static rt::TiledMatrix* const %s[] = {%s};\n", matrices, strings.Join(tiled, ", "))
+		}
 		fmt.Fprintf(&entries,
-			"    {measure::launch_of<%s_of>, measure::code_of<%s_of>, &args_%d, %s, %s, %d, %d, %d, %s},\n",
-			s.kernel, s.kernel, i, blocks, moves, imports, exports, s.cand.Tasks, s.tiledMatrix())
+			"    {measure::launch_of<%s_of>, measure::code_of<%s_of>, &args_%d, %s, %s, %d, %d, %d, %s, %d},\n",
+			s.kernel, s.kernel, i, blocks, moves, imports, exports, s.cand.Tasks, matrices, len(tiled))
 	}
 	return "#include \"machine/entry.cuh\"\n#include \"common/math.cuh\"\n#include \"common/operand.cuh\"\n" +
 		decls.Includes() + decls.String() + b.String() +
@@ -106,14 +111,15 @@ func (p *part) source() string {
 		fmt.Sprintf("const int measure::entry_count = %d;\n", len(p.subjects))
 }
 
-// tiledMatrix is the address of the argument whose tensor map the machine makes.
-func (s *subject) tiledMatrix() string {
+// tiledMatrices are the addresses of the arguments whose tensor maps the machine makes.
+func (s *subject) tiledMatrices() []string {
+	var out []string
 	for _, f := range s.cand.Args {
 		if _, ok := f.Value.(rkernels.TiledMatrix); ok {
-			return fmt.Sprintf("&args_%d.%s", s.entry, f.Name)
+			out = append(out, fmt.Sprintf("&args_%d.%s", s.entry, f.Name))
 		}
 	}
-	return "nullptr"
+	return out
 }
 
 // areas has the words that the candidates of an instance import at most, for instances whose operands the executor

@@ -152,6 +152,9 @@ func (a *argsWriter) value(name string, v rkernels.ArgValue) {
 	case rkernels.TiledMatrix:
 		a.value(name, v.Matrix)
 		fmt.Fprintf(&a.b, "%dx%d by %d in %d;", v.Rows, v.Columns, v.RowBytes, v.BoxRows)
+		if v.Images.Count > 0 {
+			fmt.Fprintf(&a.b, "%v;", v.Images)
+		}
 	case rkernels.List:
 		fmt.Fprintf(&a.b, "%s=[", name)
 		for _, x := range v {

@@ -21,7 +21,6 @@ struct StripTile : GroupTile<E, E, BM_, BN_, KG_, ST_, 1, true> {
   using At = GroupPlace<StripTile>;
   using Rings = rt::BoxRings<Base::kRowGroups, ST_, 64, KG_>;
   using Ring = typename Rings::Reader;
-  using Sender = typename Rings::Sender;
   static constexpr int kColumns = 32, LDC = kColumns + 8;  // of the results that are stored at a time
   static constexpr int kSumBytes = 4 * 64 * LDC;           // of a group
   // The groups' sums are behind the rings.
@@ -32,10 +31,9 @@ struct StripTile : GroupTile<E, E, BM_, BN_, KG_, ST_, 1, true> {
   RT_DEVICE static char* first(const rt::Task& t) { return rt::aligned_shared<Rings::kAlign>(t.smem); }
   // The ring of the thread's group.
   RT_DEVICE static Ring ring(const rt::Task& t, const At& at) { return Ring(t, first(t), at.row / 64); }
-  // Sends for the rows of one tile after another, of `count` stages each, whose first ones begin at the given column.
-  RT_DEVICE static Sender sender(const rt::Task& t, const rt::TiledMatrix& m, int column, int row, int count,
-                                 int down) {
-    return Sender(t, first(t), m, column, row, Base::kSlice, count, down);
+  template <class Walk>
+  RT_DEVICE static typename Rings::template Sender<Walk> sender(const rt::Task& t, const Walk& walk) {
+    return {t, first(t), walk};
   }
   // For how many warps a warp of a group gives back stages of B: one does so for the sender, too.
   RT_DEVICE static int warps(const rt::Task& t) { return rt::settled(t.tid / 32) == 0 ? 2 : 1; }
@@ -92,17 +90,38 @@ class BoxProducts {
   int count_;  // stages of a tile
 };
 
-// Stores the sums of a group's rows of a tile through the epilogue, T::kColumns columns after another.
+// Stores a group's sums of 64 rows of a tile, from the given row on, through the epilogue, T::kColumns columns after
+// another, and through shared memory of its own.
+template <class T, class Epi>
+RT_DEVICE void drain_rows(const rt::Task& t, const typename T::Acc& acc, float* sums, int group, int row,
+                          const rt::Operand3& out, const typename Epi::Args& epi, const TilePlace& tile) {
+  if constexpr (kDrainsAlone<T, Epi>) {
+    static_assert(GroupDrain<T, Epi>::kBytes <= T::kSumBytes);
+    GroupDrain<T, Epi>(t, reinterpret_cast<char*>(sums), group, row, out, epi, tile).store(acc);
+    return;
+  }
+  const typename T::At at(t.tid);
+  const int first = at.m % 64 + at.g, rows[2] = {first, first + 8};
+  rt::Task alone = t;
+  alone.tid = t.tid % 128;
+  TilePlace place = tile;
+  place.i1 += row;
+  RK_UNROLL(1)
+  for (int from = 0; from < T::BN && place.i2 < place.end2; from += T::kColumns) {
+    rt::group_barrier(t, group);
+    put_columns<T, false>(at, acc, rows, from, sums);
+    rt::group_barrier(t, group);
+    drain_sums<128, 64, T::kColumns, T::LDC, 1, kMostDrained<T>, Epi>(alone, sums, out, epi, place);
+    place.i2 += T::kColumns;
+  }
+}
+
+// The same for the rows of the thread's group. Groups that share k add up their sums.
 template <class T, class Epi>
 RT_DEVICE void drain_group(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
                            const typename Epi::Args& epi, const TilePlace& tile) {
   const typename T::At at(t.tid);
   float* sums = T::sums(t, at.group);
-  if constexpr (kDrainsAlone<T, Epi>) {
-    static_assert(GroupDrain<T, Epi>::kBytes <= T::kSumBytes);
-    GroupDrain<T, Epi>(t, reinterpret_cast<char*>(sums), at.group, at.row, out, epi, tile).store(acc);
-    return;
-  }
   if constexpr (T::KG > 1) {
     const int both[2] = {at.m + at.g, at.m + at.g + 8};
     TilePlace columns = tile;
@@ -115,20 +134,8 @@ RT_DEVICE void drain_group(const rt::Task& t, const typename T::Acc& acc, const 
       drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kMostDrained<T>, Epi>(t, sums, out, epi, columns);
       columns.i2 += T::kColumns;
     }
-    return;
-  }
-  const int row = at.m - at.row + at.g, rows[2] = {row, row + 8};
-  rt::Task group = t;
-  group.tid = t.tid % 128;
-  TilePlace place = tile;
-  place.i1 += at.row;
-  RK_UNROLL(1)
-  for (int from = 0; from < T::BN && place.i2 < place.end2; from += T::kColumns) {
-    rt::group_barrier(t, at.group);
-    put_columns<T, false>(at, acc, rows, from, sums);
-    rt::group_barrier(t, at.group);
-    drain_sums<128, 64, T::kColumns, T::LDC, 1, kMostDrained<T>, Epi>(group, sums, out, epi, place);
-    place.i2 += T::kColumns;
+  } else {
+    drain_rows<T, Epi>(t, acc, sums, at.group, at.row, out, epi, tile);
   }
 }
 

@@ -53,7 +53,8 @@ struct GemmColumn {
 
   // Sends for the rows from m0 on, for one tile after another.
   RT_DEVICE static void send(const rt::Task& t, const Args& a, int m0, int tiles) {
-    typename T::Sender sender = T::sender(t, a.a, 0, m0, a.tiles_k, T::BM);
+    using Walk = rt::MatrixWalk<64, 1>;
+    auto sender = T::sender(t, Walk(t, a.a, 0, m0, T::kSlice, a.tiles_k, T::BM));
     sender.open(4);
     t.wait_for_inputs();
     const int stages = tiles * a.tiles_k, first = sender.fill(stages);

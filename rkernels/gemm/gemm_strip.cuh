@@ -59,7 +59,8 @@ struct GemmStrip {
 
  private:
   RT_DEVICE static void send(const rt::Task& t, const Args& a, int column, int row, int count, int tiles) {
-    typename T::Sender sender = T::sender(t, a.a, column, row, count, 0);
+    using Walk = rt::MatrixWalk<64, KG>;
+    auto sender = T::sender(t, Walk(t, a.a, column, row, T::kSlice, count, 0));
     sender.open(4 * KG);
     t.sync();
     t.wait_for_inputs();

@@ -159,9 +159,10 @@ inline bool Block::mbarrier_arrive(Mbarrier* m) {
 }
 
 // Hardware tells phases apart by their parity alone. So a thread may only ask for the current phase or for the one
-// before; the emulator refuses an earlier one, which hardware would take for the current one.
+// before; the emulator refuses others, which hardware would take for one of these.
 inline bool Block::mbarrier_done(const Mbarrier* m, uint32_t phase) {
-  if (m->completed <= phase) return false;
+  if (m->completed < phase) fail("an mbarrier is waited for before the phase has begun");
+  if (m->completed == phase) return false;
   if (m->completed > phase + 1) fail("an mbarrier is waited for when its phase is long over");
   order_acquire(const_cast<Mbarrier*>(m));
   return true;

@@ -54,6 +54,12 @@ struct BoxRings {
       pass(done_);
     }
 
+    // Goes on by so many stages, which others read and give back. Those before are done.
+    RT_DEVICE void skip(int stages) {
+      taken_.pass(static_cast<uint32_t>(stages), Stages);
+      done_ = taken_;
+    }
+
    private:
     RT_DEVICE static void pass(RingPlace& p) {
       if (++p.stage == Stages) p.stage = 0, ++p.phase;
@@ -66,34 +72,22 @@ struct BoxRings {
     RingPlace taken_, done_;
   };
 
-  // What the sender's lanes call, all of them.
+  // What the sender's lanes call, all of them. Which boxes come says the walk: fill(stage, full, ring, box) sends for a
+  // box of a ring's next stage, of which kBytes come, and next() goes on to the stage behind it.
+  template <class Walk>
   class Sender {
    public:
-    // The boxes of the first stage begin at the given column, in a stage at multiples of `width` columns, and a ring's
-    // first row is Rows rows below that of the ring before. A tile has `count` stages; those of the next one begin at
-    // the same column, `down` rows below.
-    RT_DEVICE Sender(const Task& t, char* at, const TiledMatrix& m, int column, int row, int width, int count, int down)
-        : watch_(t.stream.watch()),
-          matrix_(m),
-          at_(at),
-          map_(t.address(Ref{m.map})),
-          first_(t.template ptr<const char>(Ref{m.at})),
-          begin_(static_cast<uint32_t>(column)),
-          column_(begin_),
-          row_(static_cast<uint32_t>(row)),
-          width_(static_cast<uint32_t>(width)),
-          down_(static_cast<uint32_t>(down)),
-          count_(count),
-          one_(t.tid % 32 == 0) {}
+    RT_DEVICE Sender(const Task& t, char* at, const Walk& walk)
+        : watch_(t.stream.watch()), walk_(walk), at_(at), one_(t.tid % 32 == 0) {}
 
-    // Makes the mbarriers, for so many warps that read a ring. Behind it a barrier of all threads lets them use the
-    // rings.
-    RT_DEVICE void open(int readers) const {
+    // Makes the mbarriers, for so many warps that read a ring, and so many that send for its boxes. Behind it a barrier
+    // of all threads lets them use the rings.
+    RT_DEVICE void open(int readers, int senders = 1) const {
       if (one_) {
         RT_NO_UNROLL
         for (int i = 0; i < Rings * Stages; ++i) {
           uint64_t* bar = full(at_, i / Stages) + i % Stages;
-          detail::mbarrier_init(bar, 1);
+          detail::mbarrier_init(bar, senders);
           detail::mbarrier_init(bar + Stages, readers);
         }
         detail::mbarrier_init_done();
@@ -140,25 +134,144 @@ struct BoxRings {
         uint64_t* bar = full(at_, r) + s;
         char* boxes = stages(at_, r) + s * kStageBytes;
         RT_UNROLL
-        for (int b = 0; b < Boxes; ++b) {
-          detail::fill_box(boxes + b * kBoxBytes, bar, map_, first_, matrix_,
-                           column_ + static_cast<uint32_t>(b) * width_, row_ + static_cast<uint32_t>(r * Rows));
-        }
-        detail::boxes_sent(bar, kStageBytes);
+        for (int b = 0; b < Boxes; ++b) walk_.fill(boxes + b * kBoxBytes, bar, r, b);
+        detail::boxes_sent(bar, Walk::kBytes);
       }
-      column_ += Boxes * width_;
-      if (++sent_ == count_) sent_ = 0, column_ = begin_, row_ += down_;
+      walk_.next();
     }
 
     const Watch& watch_;
-    const TiledMatrix& matrix_;
+    Walk walk_;
     char* at_;
-    const char* map_;
-    const char* first_;
-    uint32_t begin_, column_, row_, width_, down_;
-    int count_, sent_ = 0;
     bool one_;
   };
+};
+
+// Whose turn it is of two groups of Warps warps that read the stages of a ring, so many of them at a turn. Phases of
+// mbarriers are told apart by their parity alone, so that a group may wait for its stages only when the other one has
+// taken those before them.
+template <int Warps>
+class RingTurns {
+ public:
+  static constexpr int kBytes = 2 * sizeof(uint64_t);
+
+  RT_DEVICE RingTurns(const Task& t, char* at) : watch_(t.stream.watch()), turns_(reinterpret_cast<uint64_t*>(at)) {}
+  // One thread calls this before the ring is opened.
+  RT_DEVICE void open() const {
+    RT_UNROLL
+    for (int i = 0; i < 2; ++i) detail::mbarrier_init(turns_ + i, Warps);
+  }
+  // Waits for turn number `turn`, which is the group's.
+  RT_DEVICE void await(int turn) const {
+    if (turn == 0) return;
+    const uint32_t phase = static_cast<uint32_t>(turn - 1) / 2;
+    detail::mbarrier_wait(turns_ + turn % 2, phase, watch_.patience_ns, watch_.notes, watch_.report);
+  }
+  // The warp has taken all stages of the turn. All lanes call it.
+  RT_DEVICE void pass(int turn) const {
+    detail::sync_warp();
+    if (detail::thread_index() % 32 == 0) detail::mbarrier_arrive(turns_ + (turn + 1) % 2);
+  }
+
+ private:
+  const Watch& watch_;
+  uint64_t* turns_;
+};
+
+// What all boxes of a tensor are sent for with.
+class BoxSource {
+ public:
+  RT_DEVICE BoxSource(const Task& t, const TiledMatrix& m)
+      : matrix_(m), map_(t.address(Ref{m.map})), first_(t.template ptr<const char>(Ref{m.at})) {}
+
+ protected:
+  const TiledMatrix& matrix_;
+  const char* map_;
+  const char* first_;
+};
+
+// The boxes of a matrix's tiles: a stage has Boxes of Rows rows beside each other, and a ring's rows are below those of
+// the ring before. The first stage begins at the given column, and a box is `width` columns wide. A tile has `count`
+// stages; those of the next one begin at the same column, `down` rows below.
+template <int Rows, int Boxes>
+class MatrixWalk : BoxSource {
+ public:
+  static constexpr int kBytes = 128 * Rows * Boxes;
+  RT_DEVICE MatrixWalk(const Task& t, const TiledMatrix& m, int column, int row, int width, int count, int down)
+      : BoxSource(t, m),
+        begin_(static_cast<uint32_t>(column)),
+        column_(begin_),
+        row_(static_cast<uint32_t>(row)),
+        width_(static_cast<uint32_t>(width)),
+        down_(static_cast<uint32_t>(down)),
+        count_(count) {}
+  RT_DEVICE void fill(char* stage, uint64_t* full, int ring, int box) const {
+    detail::fill_box(stage, full, map_, first_, matrix_, column_ + static_cast<uint32_t>(box) * width_,
+                     row_ + static_cast<uint32_t>(ring * Rows));
+  }
+  RT_DEVICE void next() {
+    column_ += Boxes * width_;
+    if (++sent_ == count_) sent_ = 0, column_ = begin_, row_ += down_;
+  }
+  // The next stage begins at the first column again.
+  RT_DEVICE void rewind() { column_ = begin_; }
+
+ private:
+  uint32_t begin_, column_, row_, width_, down_;
+  int count_, sent_ = 0;
+};
+
+// Boxes of a packed constant, which follow each other in it, of so many rows of 128 bytes each: those from one row up
+// to another, again and again. Each goes to the given part of its stage, in units of 64 rows.
+template <int Rows, int Part>
+class PackedWalk : BoxSource {
+ public:
+  static constexpr int kBytes = 128 * Rows;
+  RT_DEVICE PackedWalk(const Task& t, const TiledMatrix& m, int begin, int end)
+      : BoxSource(t, m), begin_(static_cast<uint32_t>(begin)), end_(static_cast<uint32_t>(end)), row_(begin_) {}
+  RT_DEVICE void fill(char* stage, uint64_t* full, int, int box) const {
+    if (box == Part) detail::fill_box(stage, full, map_, first_, matrix_, 0, row_);
+  }
+  RT_DEVICE void next() {
+    row_ += Rows;
+    if (row_ == end_) row_ = begin_;
+  }
+
+ private:
+  uint32_t begin_, end_, row_;
+};
+
+// A filter's taps along a line, which are so many pixels apart, how far apart its lines are, and its channels.
+struct FilterTaps {
+  uint32_t width, step_x, step_y, channels;
+};
+
+// What a filter meets of images at Rows positions, one after another: a box is `width` channels of a tap, and those of
+// the next tap are behind the last channels.
+template <int Rows>
+class ImageWalk : BoxSource {
+ public:
+  using Position = detail::Position;
+  static constexpr int kBytes = 128 * Rows;
+
+  RT_DEVICE ImageWalk(const Task& t, const TiledMatrix& m, const FilterTaps& taps, int width)
+      : BoxSource(t, m), taps_(taps), width_(static_cast<uint32_t>(width)) {}
+  // Begins with the filter's first tap at the given position.
+  RT_DEVICE void begin(const Position& first) { at_ = first, channel_ = x_ = y_ = 0; }
+  RT_DEVICE void fill(char* stage, uint64_t* full) const {
+    detail::fill_patch(stage, full, map_, first_, matrix_, channel_, at_, x_, y_);
+  }
+  RT_DEVICE void next() {
+    channel_ += width_;
+    if (channel_ < taps_.channels) return;
+    channel_ = 0, x_ += taps_.step_x;
+    if (x_ == taps_.width * taps_.step_x) x_ = 0, y_ += taps_.step_y;
+  }
+
+ private:
+  FilterTaps taps_;
+  uint32_t width_, channel_ = 0, x_ = 0, y_ = 0;
+  Position at_ = {};
 };
 
 }  // namespace rt

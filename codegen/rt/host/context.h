@@ -181,7 +181,7 @@ class Context {
   static size_t arena_bytes(const Model& m) {
     size_t bytes = static_cast<size_t>(m.arena_bytes);
     for (const TiledMatrix* x = m.tensor_maps; x < m.tensor_maps + m.tensor_map_count; ++x) {
-      if (x->at >> kSpaceShift == kArenaSpace) bytes = std::max(bytes, static_cast<size_t>(x->map) + kTensorMapBytes);
+      if (x->map >> kSpaceShift == kArenaSpace) bytes = std::max(bytes, static_cast<size_t>(x->map) + kTensorMapBytes);
     }
     return bytes;
   }
@@ -189,9 +189,10 @@ class Context {
   void make_tensor_maps() {
     for (int i = 0; i < model_.tensor_map_count; ++i) {
       const TiledMatrix& m = model_.tensor_maps[i];
-      if (m.at >> kSpaceShift != kArenaSpace) continue;  // launch_all makes it
+      if (m.map >> kSpaceShift != kArenaSpace) continue;  // launch_all makes it
       alignas(64) char map[kTensorMapBytes] = {};
-      dev::make_tensor_map(m, arena_->get() + m.at, map);
+      char* base = m.at >> kSpaceShift == kArenaSpace ? arena_->get() : weights_->constants();
+      dev::make_tensor_map(m, base + (m.at & kRefOffsetMask), map);
       dev::upload(arena_->get() + m.map, map, sizeof map);
     }
   }

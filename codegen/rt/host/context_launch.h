@@ -99,7 +99,7 @@ void Context<Program>::make_caller_maps([[maybe_unused]] Args& args) {
   if constexpr (Program::kCallerMaps > 0) {
     for (int i = 0; i < model_.tensor_map_count; ++i) {
       const TiledMatrix& m = model_.tensor_maps[i];
-      if (m.at >> kSpaceShift == kArenaSpace) continue;
+      if (m.map >> kSpaceShift == kArenaSpace) continue;
       char* map = args.caller_maps[(m.map & kRefOffsetMask) / kTensorMapBytes].bytes;
       dev::make_tensor_map(m, args.bases[m.at >> kSpaceShift] + (m.at & kRefOffsetMask), map);
     }

@@ -179,6 +179,19 @@ struct TiledMatrix {
   uint32_t rows;
   uint32_t box_rows;
   uint32_t element_bytes;  // 2, or 4 for numbers of float32, which copies round to tf32
+  uint32_t plain;          // 1: rows stand in shared memory as they do in the matrix, without a swizzle
+  // of images in pixels; 0: it is a matrix. Of images a row is a pixel of `columns` channels, and `rows` is their
+  // number
+  uint32_t width;
+  uint32_t height;
+  uint64_t line_bytes;  // from a line of pixels to the next
+  uint64_t image_bytes;
+  uint32_t first_x;  // the pixel of the first position of a filter, which may be -1 or less
+  uint32_t first_y;
+  uint32_t positions_w;  // how many positions a filter has along a line
+  uint32_t positions_h;
+  uint32_t stride_x;  // from a position to the next, in pixels
+  uint32_t stride_y;
 };
 
 }  // namespace rt

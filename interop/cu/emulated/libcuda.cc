@@ -210,6 +210,29 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
   return inside ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* first,
+                                 const cuuint64_t* extents, const cuuint64_t* pitch, const int* lower, const int* upper,
+                                 cuuint32_t channels, cuuint32_t pixels, const cuuint32_t* steps, CUtensorMapInterleave,
+                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+  const auto held = hold();
+  const size_t element = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 ? 4 : 2;
+  const auto at = reinterpret_cast<CUdeviceptr>(first);
+  const bool aligned = reinterpret_cast<uintptr_t>(map) % 64 == 0 && at % 16 == 0;
+  if (!aligned || rank != 4 || pitch[0] < extents[0] * element) return CUDA_ERROR_INVALID_VALUE;
+  if (swizzle == CU_TENSOR_MAP_SWIZZLE_128B && channels * element > 128) return CUDA_ERROR_INVALID_VALUE;
+  if (pixels > 1024 || steps[0] != 1 || steps[3] != 1) return CUDA_ERROR_INVALID_VALUE;
+  for (int i = 0; i < 3; ++i) {
+    if (pitch[i] % 16 != 0) return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (int i = 0; i < 2; ++i) {
+    const bool corners = lower[i] >= -128 && lower[i] <= 127 && upper[i] >= -128 && upper[i] <= 127;
+    if (!corners || steps[i + 1] < 1 || steps[i + 1] > 8) return CUDA_ERROR_INVALID_VALUE;
+  }
+  size_t last = extents[0] * element;
+  for (int i = 0; i < 3; ++i) last += (extents[i + 1] - 1) * pitch[i];
+  return Device::one().holds(at, last) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** parameters, void**) {
   const auto held = hold();
   return launch(reinterpret_cast<Function*>(f), c, parameters);

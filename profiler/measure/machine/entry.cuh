@@ -11,8 +11,8 @@ namespace measure {
 using rt::harness::Bases;
 using rt::harness::Block;
 
-// The address space of the tensor map; all others are the machine's memory.
-constexpr int kMapSpace = rt::harness::kSpaces - 1;
+// The address space of tensor maps, and how many a candidate may have; all others are the machine's memory.
+constexpr int kMapSpace = rt::harness::kSpaces - 1, kMostMaps = 4;
 
 // A launch. Block b computes rtasks[first[b]] … rtasks[first[b + 1] - 1], and notes in cycles[b] what they took.
 struct Job {
@@ -161,7 +161,9 @@ struct Entry {
   const rt::Move* moves;  // likewise: imports and exports of each rTask; null if it moves its data itself
   int imports, exports;
   int rtasks;
-  rt::TiledMatrix* matrix;  // the member of args whose tensor map the machine makes; null if there is none
+  // The members of args whose tensor maps the machine makes.
+  rt::TiledMatrix* const* matrices;
+  int matrix_count;
 };
 
 // The source of candidates defines these.

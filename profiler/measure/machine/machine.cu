@@ -165,7 +165,7 @@ class Machine {
   Job job(const Entry& e, int launches) {
     Job j{};
     for (char*& b : j.bases.at) b = memory_;
-    if (e.matrix) j.bases.at[kMapSpace] = tensor_map(*e.matrix);
+    if (e.matrix_count > 0) j.bases.at[kMapSpace] = tensor_maps(e);
     weights_ = replace(weights_, e.weights, size_t(e.rtasks));
     moves_ = replace(moves_, e.moves, size_t(e.rtasks) * size_t(e.imports + e.exports));
     const size_t need = sizeof(uint64_t) * size_t(launches) * size_t(blocks_);
@@ -178,14 +178,18 @@ class Machine {
     return j;
   }
 
-  // Makes the tensor map of a candidate's matrix, and says in the candidate's arguments where it is.
-  char* tensor_map(rt::TiledMatrix& m) {
-    if (!map_) map_ = device_.allocate(rt::kTensorMapBytes);
-    alignas(64) char map[rt::kTensorMapBytes] = {};
-    if (!Device::encode(m, memory_ + (m.at & rt::kRefOffsetMask), map)) fail("the driver makes no tensor map");
-    device_.upload(map_, map, sizeof map);
-    m.map = RT_REF(kMapSpace, 0);
-    return map_;
+  // Makes the tensor maps of a candidate's matrices, and says in the candidate's arguments where they are.
+  char* tensor_maps(const Entry& e) {
+    if (e.matrix_count > kMostMaps) fail("a candidate has more tensor maps than there is room for");
+    if (!maps_) maps_ = device_.allocate(kMostMaps * rt::kTensorMapBytes);
+    for (int i = 0; i < e.matrix_count; ++i) {
+      rt::TiledMatrix& m = *e.matrices[i];
+      alignas(64) char map[rt::kTensorMapBytes] = {};
+      if (!Device::encode(m, memory_ + (m.at & rt::kRefOffsetMask), map)) fail("the driver makes no tensor map");
+      device_.upload(maps_ + i * rt::kTensorMapBytes, map, sizeof map);
+      m.map = RT_REF(kMapSpace, i * rt::kTensorMapBytes);
+    }
+    return maps_;
   }
 
   void launch(const Entry& e, const Job& j) {
@@ -268,7 +272,7 @@ class Machine {
   Block* weights_ = nullptr;
   rt::Move* moves_ = nullptr;
   uint64_t* cycles_ = nullptr;
-  char* map_ = nullptr;  // the tensor map of the candidate that runs
+  char* maps_ = nullptr;  // the tensor maps of the candidate that runs
 };
 
 const Machine::Command Machine::kCommands[9] = {

@@ -1,0 +1,66 @@
+// C[m][n] = epilogue(Σ_k A[m][k] · B[k][n]) in tf32 or 16 bits, summed in float32, for a constant B, by two warp groups
+// that take turns at tiles (common/wgmma_turns.cuh): an rTask has several tiles of 128×BN results, and the copy engine
+// brings both operands.
+#pragma once
+
+#include "common/wgmma_turns.cuh"
+#include "rt/device/div.cuh"
+
+namespace rk {
+
+template <int BN, int ST, int Products, class E, class Epi>
+struct GemmTurns {
+  static_assert(Products == 1);
+  using T = TurnTile<E, BN, ST>;
+  static constexpr int kThreads = T::kThreads + 32 * T::kSenders;
+  static constexpr int kShared = T::kShared;
+
+  struct Args {
+    rt::TiledMatrix a, b;
+    rt::Operand3 out;  // [1][m][n]
+    int32_t M, N;
+    int32_t tiles_m, tiles_n, tall, wide;  // tiles, and how many of them an rTask has below and beside each other
+    Div columns;                           // of rTasks, beside each other
+    int32_t tiles_k;
+    typename Epi::Args epi;
+  };
+
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    int row = rtask;
+    const int n = take_digit(row, a.columns) * a.wide, m = row * a.tall;
+    const int wide = a.tiles_n - n < a.wide ? a.tiles_n - n : a.wide;
+    const int tiles = (a.tiles_m - m < a.tall ? a.tiles_m - m : a.tall) * wide;
+    const int sender = rt::settled(t.tid / 32) - T::kThreads / 32, stages = tiles * a.tiles_k, rows = BN * a.tiles_k;
+    if (sender == 0) return send_for_turns<T, true>(t, Rows(t, a, m, wide), stages);
+    if (sender == 1) return send_for_turns<T, false>(t, typename T::Columns(t, a.b, n * rows, (n + wide) * rows), stages);
+    take_turns<T>(t, tiles, a.tiles_k, [&](const typename T::Acc& acc, int half, int tile) {
+      const TilePlace place{0, (m + tile / wide) * T::BM, (n + tile % wide) * BN, a.M, a.N};
+      const int group = rt::settled(t.tid / 128);
+      drain_rows<T, Epi>(t, acc, T::sums(t, group), group, 64 * half, a.out, a.epi, place);
+    });
+  }
+
+ private:
+  // Sends for the rows of the tiles: those of a row of tiles once for each of them.
+  class Rows {
+    using Walk = rt::MatrixWalk<T::BM, 1>;
+
+   public:
+    static constexpr int kBytes = Walk::kBytes;
+    RT_DEVICE Rows(const rt::Task& t, const Args& a, int m, int wide)
+        : walk_(t, a.a, 0, m * T::BM, T::kSlice, wide * a.tiles_k, T::BM), count_(a.tiles_k), left_(a.tiles_k) {}
+    RT_DEVICE void fill(char* stage, uint64_t* full, int, int box) const {
+      if (box == 0) walk_.fill(stage, full, 0, 0);
+    }
+    RT_DEVICE void next() {
+      walk_.next();
+      if (--left_ == 0) walk_.rewind(), left_ = count_;
+    }
+
+   private:
+    Walk walk_;
+    int count_, left_;
+  };
+};
+
+}  // namespace rk
