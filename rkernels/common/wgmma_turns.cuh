@@ -1,13 +1,14 @@
-// Products of warp groups that take turns at tiles: while one multiplies its tile, the other stores the sums of its own,
-// so that tensor cores multiply all the time but at the beginning and the end of an rTask. One ring of stages has
-// boxes of both operands, tile after tile. Two more warps send for them (rt/device/box_rings.cuh), one for each operand,
-// since one would take longer for a stage than tensor cores do:
+// Products of warp groups that take turns at tiles: while one multiplies its tile, the other stores the sums of its
+// own, so that tensor cores multiply all the time but at the beginning and the end of an rTask. One ring of stages has
+// boxes of both operands, tile after tile. Two more warps send for them (rt/device/box_rings.cuh), one for each
+// operand, since one would take longer for a stage than tensor cores do:
 //
 //   senders        tile 0 ─────────▶ tile 1 ─────────▶ tile 2 ─────────▶ …
 //   warp group 0   multiply tile 0 │ drain tile 0    │ multiply tile 2 │ drain tile 2 …
 //   warp group 1                   │ multiply tile 1 │ drain tile 1    │ multiply tile 3 …
 //
-// The groups share a ring, so that the order of stages keeps theirs, and only the group of a tile gives its stages back.
+// The groups share a ring, so that the order of stages keeps theirs, and only the group of a tile gives its stages
+// back.
 #pragma once
 
 #include "common/wgmma_boxes.cuh"
@@ -39,16 +40,23 @@ struct TurnTile : GroupTile<E, E, 128, BN_, 1, ST_, 1, true> {
   RT_DEVICE static Turns turns(const rt::Task& t) { return Turns(t, first(t) + kPlaceOfTurns); }
 };
 
-// What a sender does: it sends for so many stages. The one that opens the ring has the first operand.
-template <class T, bool Opens, class Walk>
-RT_DEVICE void send_for_turns(const rt::Task& t, const Walk& walk, int stages) {
-  typename T::Rings::template Sender<Walk> sender(t, T::first(t), walk);
-  if constexpr (Opens) {
-    if (t.tid % 32 == 0) T::turns(t).open();
-    sender.open(4, 2);
+// The first sender makes the mbarriers, and then all threads meet: at one place in code, since compute-sanitizer takes
+// threads that meet elsewhere for divergent.
+template <class T>
+RT_DEVICE void open_turns(const rt::Task& t, int sender) {
+  if (sender == 0) {
+    const bool one = t.tid % 32 == 0;
+    if (one) T::turns(t).open();
+    T::Rings::open(T::first(t), one, 4, T::kSenders);
   }
   t.sync();
   t.wait_for_inputs();
+}
+
+// What a sender does: it sends for so many stages.
+template <class T, class Walk>
+RT_DEVICE void send_for_turns(const rt::Task& t, const Walk& walk, int stages) {
+  typename T::Rings::template Sender<Walk> sender(t, T::first(t), walk);
   sender.refill(stages - sender.fill(stages));
 }
 
@@ -56,8 +64,6 @@ RT_DEVICE void send_for_turns(const rt::Task& t, const Walk& walk, int stages) {
 // rows.
 template <class T, class Store>
 RT_DEVICE void take_turns(const rt::Task& t, int tiles, int count, Store store) {
-  t.sync();
-  t.wait_for_inputs();
   typename T::Rings::Reader boxes(t, T::first(t), 0);
   const typename T::Turns turns = T::turns(t);
   int turn = rt::settled(t.tid / 128);

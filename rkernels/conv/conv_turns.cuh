@@ -33,8 +33,9 @@ struct ConvTurns {
     const int wide = a.tiles_n - n < a.wide ? a.tiles_n - n : a.wide;
     const int tiles = (a.tiles_m - m < a.tall ? a.tiles_m - m : a.tall) * wide;
     const int sender = rt::settled(t.tid / 32) - T::kThreads / 32, stages = tiles * a.tiles_k, rows = BN * a.tiles_k;
-    if (sender == 0) return send_for_turns<T, true>(t, Rows(t, a, m, wide), stages);
-    if (sender == 1) return send_for_turns<T, false>(t, typename T::Columns(t, a.w, n * rows, (n + wide) * rows), stages);
+    open_turns<T>(t, sender);
+    if (sender == 0) return send_for_turns<T>(t, Rows(t, a, m, wide), stages);
+    if (sender == 1) return send_for_turns<T>(t, typename T::Columns(t, a.w, n * rows, (n + wide) * rows), stages);
     take_turns<T>(t, tiles, a.tiles_k, [&](const typename T::Acc& acc, int half, int tile) {
       const TilePlace place{0, (m + tile / wide) * T::BM, (n + tile % wide) * BN, a.positions, a.out_channels};
       const int group = rt::settled(t.tid / 128);

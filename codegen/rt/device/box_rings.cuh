@@ -33,6 +33,21 @@ struct BoxRings {
   }
   RT_DEVICE static uint64_t* empty(char* at, int ring) { return full(at, ring) + Stages; }
 
+  // Makes the mbarriers, for so many warps that read a ring, and so many that send for its boxes. All lanes of a warp
+  // call it, for one of which `one` is true. Behind it a barrier of all threads lets them use the rings.
+  RT_DEVICE static void open(char* at, bool one, int readers, int senders) {
+    if (one) {
+      RT_NO_UNROLL
+      for (int i = 0; i < Rings * Stages; ++i) {
+        uint64_t* bar = full(at, i / Stages) + i % Stages;
+        detail::mbarrier_init(bar, senders);
+        detail::mbarrier_init(bar + Stages, readers);
+      }
+      detail::mbarrier_init_done();
+    }
+    detail::sync_warp();
+  }
+
   // A ring as a warp of a group reads it.
   class Reader {
    public:
@@ -80,20 +95,8 @@ struct BoxRings {
     RT_DEVICE Sender(const Task& t, char* at, const Walk& walk)
         : watch_(t.stream.watch()), walk_(walk), at_(at), one_(t.tid % 32 == 0) {}
 
-    // Makes the mbarriers, for so many warps that read a ring, and so many that send for its boxes. Behind it a barrier
-    // of all threads lets them use the rings.
-    RT_DEVICE void open(int readers, int senders = 1) const {
-      if (one_) {
-        RT_NO_UNROLL
-        for (int i = 0; i < Rings * Stages; ++i) {
-          uint64_t* bar = full(at_, i / Stages) + i % Stages;
-          detail::mbarrier_init(bar, senders);
-          detail::mbarrier_init(bar + Stages, readers);
-        }
-        detail::mbarrier_init_done();
-      }
-      detail::sync_warp();
-    }
+    // Makes the mbarriers, for so many warps that read a ring.
+    RT_DEVICE void open(int readers) const { BoxRings::open(at_, one_, readers, 1); }
 
     // Sends for the first of `stages` stages, as many as the rings have, and returns how many these are. The rTask has
     // waited for its inputs, by Task::inputs or Task::wait_for_inputs.
