@@ -146,9 +146,6 @@ type Candidate struct {
 	// constant, aligned to StreamAlign, in the order in which it is read. Candidates have it if and only if their
 	// instances stream. The constant must be among the references of Args too.
 	Stream func(task int) (ref rkernels.Ref, bytes int64)
-	// StreamShared says that many rTasks take the same block at the same time. L2 gives them more bytes together than it
-	// gives to rTasks that each take a block of their own.
-	StreamShared bool
 	// EarlyStates says that rTasks read states before what the launches before them have made. So these must not begin
 	// before the run that has left the states has ended.
 	EarlyStates bool

@@ -58,9 +58,6 @@ func newChoice(i int, c *roperator.Candidate, spec *device.Spec, costs profiler.
 	ch := choice{index: i, c: c, taskTime: t, ready: t, tagged: spec.TaggedTime(c.Polled())}
 	if c.Stream != nil {
 		ch.rate = spec.LoadRate(min(c.Tasks, spec.VEUs()), weights)
-		if c.StreamShared {
-			ch.rate = spec.LoadRate(1, 0)
-		}
 		ch.taskTime = max(t, float64(c.StreamBytes(0))/ch.rate)
 	}
 	rounds := (c.Tasks + spec.VEUs() - 1) / spec.VEUs()

@@ -104,6 +104,8 @@ RT_DEVICE void tell_used(uint32_t odd, int threads);
 RT_DEVICE void wait_for_used(uint32_t odd, int threads);
 // Of warp group `group` of the running rTask: 128 neighbouring threads, of which there are kMostGroups at most.
 RT_DEVICE void group_barrier(int group);
+// Of all warp groups of the running rTask, so many threads; others of its threads are in no warp group.
+RT_DEVICE void groups_barrier(int threads);
 
 // ---- Flags and counters: order between blocks ----
 // Addresses are in global memory, words have 64 bits.
@@ -151,7 +153,7 @@ RT_DEVICE void store_word(uint64_t* p, uint64_t v);
 RT_DEVICE void mbarrier_init(uint64_t* bar, int arrivals);
 // After the last init, before other threads or copies use the mbarriers; a barrier of the threads must follow.
 RT_DEVICE void mbarrier_init_done();
-RT_DEVICE void mbarrier_arrive(uint64_t* bar, int arrivals = 1);
+RT_DEVICE void mbarrier_arrive(uint64_t* bar);
 // Whether the phase is complete, without waiting.
 RT_DEVICE bool mbarrier_test(uint64_t* bar, uint32_t phase);
 // Waits for a phase. After patience_ns the watchdog leaves the report in notes.
@@ -186,6 +188,8 @@ RT_DEVICE void copies_arrive(uint64_t* bar);
 // mbarrier when they are there. Source and stage are aligned to 16 (cp.async.bulk). What is passing leaves L2 before
 // other data do, if there is a way to say so.
 RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes, bool passing = false);
+// One thread: brings the tensor map near that boxes will be sent for with (prefetch.tensormap, sm_90).
+RT_DEVICE void prefetch_map(const char* map);
 // One thread: copies a box of a matrix (TiledMatrix) into shared memory, and counts its bytes at the mbarrier `full`
 // when they are there. The box is the one whose first element is at the given column and row of the
 // matrix. In shared memory it is rows of 128 bytes from a multiple of 1024 bytes on, swizzled as matrix instructions of
@@ -207,9 +211,9 @@ RT_DEVICE void boxes_sent(uint64_t* full, uint32_t bytes);
 // in shared (fence.proxy.async).
 RT_DEVICE void stored_before_copies();
 // All lanes of a warp, which have met after they read what they need of a stage: the warp arrives at the stage's empty
-// mbarrier, for so many warps. One lane does so for all, since arrivals at one mbarrier are carried out one after
+// mbarrier. The lane for which `one` is true does so for all, since arrivals at one mbarrier are carried out one after
 // another.
-RT_DEVICE void free_stage(char* stage, int bytes, uint64_t* empty, int warps = 1);
+RT_DEVICE void free_stage(char* stage, int bytes, uint64_t* empty, bool one);
 
 // ---- Clusters ---- Words of 32 bits that blocks of a cluster store into each other's shared memory, and gates:
 // mbarriers that count the bytes of such stores. Devices without clusters are never given launches that call these.

@@ -66,9 +66,18 @@ func (s ColumnShape) Params(functors ...any) []any {
 	return append([]any{s.BN, s.st, s.products, s.Room, s.multiplied}, functors...)
 }
 
+// What columns cost, in cycles of a multiprocessor: a stage beside its products, and bytes of rows that come and of sums
+// that leave in a cycle.
+const (
+	columnStage = 60
+	columnBytes = 60
+	columnDrain = 110
+)
+
 // Flops is what an rTask costs whose tiles have so many stages, in tf32 products of mma.sync.
 func (s ColumnShape) Flops(stages int64) float64 {
-	one := s.TileShape
-	one.wide = 1
-	return float64(s.Tall) * one.stripFlops(float64(stages))
+	multiply := float64(cyclesPerColumn*s.BN*s.BM/GroupRows + columnStage)
+	stage := max(multiply, float64(boxBytes*(s.BM+s.BN))/columnBytes)
+	drain := float64(s.BM*s.BN) * float64(s.multiplied.Size()) / columnDrain
+	return cycleFlops * float64(s.Tall) * (float64(stages)*stage + drain)
 }

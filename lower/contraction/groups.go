@@ -1,6 +1,7 @@
 package contraction
 
 import (
+	"math"
 	"slices"
 
 	"github.com/rammerc/rammerc/ir"
@@ -25,24 +26,20 @@ var groupShapes = []TileShape{
 	{64, 32, 64, 64, 32, 2, 4, 1, ir.Float32, true, false, 0},
 }
 
-// stripShapes are the tiles of strips, whose rows the copy engine brings. Threads hold nothing but sums, so that tiles
-// can be wider than others. Where groups share k, wider ones would leave the stream of B too little shared memory.
+// stripShapes are the tiles of strips, whose operands the copy engine brings. Threads hold nothing but sums, so that
+// tiles can be wider than others. Rings have few stages, and leave shared memory for the weights of other rOperators:
+// where strips took all of it, GoogLeNet was 9 % slower.
 var stripShapes = []TileShape{
-	{128, 256, 32, 64, 256, 1, 4, 1, ir.Float32, true, false, 1},
-	{128, 192, 32, 64, 192, 1, 5, 1, ir.Float32, true, false, 1},
-	{128, 128, 32, 64, 128, 1, 6, 1, ir.Float32, true, false, 1},
-	{128, 96, 32, 64, 96, 1, 6, 1, ir.Float32, true, false, 1},
-	{64, 128, 32, 64, 128, 1, 6, 1, ir.Float32, true, false, 1},
+	{128, 192, 32, 64, 192, 1, 4, 1, ir.Float32, true, false, 1},
+	{128, 128, 32, 64, 128, 1, 4, 1, ir.Float32, true, false, 1},
+	{128, 96, 32, 64, 96, 1, 5, 1, ir.Float32, true, false, 1},
+	{64, 128, 32, 64, 128, 1, 5, 1, ir.Float32, true, false, 1},
 	{64, 64, 32, 64, 64, 1, 6, 1, ir.Float32, true, false, 1},
-	{64, 128, 64, 64, 128, 2, 4, 1, ir.Float32, true, false, 1},
+	{64, 128, 64, 64, 128, 2, 3, 1, ir.Float32, true, false, 1},
 	{64, 96, 64, 64, 96, 2, 4, 1, ir.Float32, true, false, 1},
-	{64, 64, 64, 64, 64, 2, 6, 1, ir.Float32, true, false, 1},
-	{64, 32, 64, 64, 32, 2, 6, 1, ir.Float32, true, false, 1},
+	{64, 64, 64, 64, 64, 2, 4, 1, ir.Float32, true, false, 1},
+	{64, 32, 64, 64, 32, 2, 5, 1, ir.Float32, true, false, 1},
 }
-
-// mostNarrowShared is how many columns tiles of strips of 16 bits have at most whose groups share k. Wider ones take as
-// long as those whose rows threads bring, and BERT 8×128 with them 3 % longer.
-const mostNarrowShared = 32
 
 // splitShapes are those for three products of parts of float16. Wider tiles have no registers for the sums of a stage
 // beside their own. The shapes are few, because each instance is in a kernel of its own.
@@ -110,9 +107,6 @@ func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64
 	}
 	var out []TileShape
 	for _, s := range shapes {
-		if narrow && s.Strip() && s.kg > 1 && s.BN > mostNarrowShared {
-			continue
-		}
 		if narrow {
 			s.BK, s.multiplied = s.BK*groupRatio(e.Multiplied), e.Multiplied
 		}
@@ -144,29 +138,40 @@ func (s TileShape) groupDepth() int64 {
 	return s.BK / s.kg
 }
 
-// What strips cost, in cycles of a multiprocessor, as a program written by hand measured on an H200: tensor cores
-// multiply 64 rows by a column of a stage in two cycles and begin a stage in a few more, operands come with stripBytes a
-// cycle, where groups share k with sharedStripBytes, and sums leave with stripDrain bytes a cycle.
+// What strips cost, in cycles of a multiprocessor, as single products took on an H200. Tensor cores multiply 64 rows by a
+// column of a stage in two cycles, and a group takes stripLeast for a stage at least, or half of that where another one
+// multiplies meanwhile. Operands come with sharedBytes a cycle where all multiprocessors take some at once, and faster to
+// a part of them, by its size to the power of sharing. Sums leave at stripDrain a cycle, or at sharedDrain where groups
+// add them up first.
 const (
-	cyclesPerColumn  = 2
-	stripStage       = 60
-	stripBytes       = 60.
-	sharedStripBytes = 66.
-	stripDrain       = 110
+	cyclesPerColumn = 2
+	stripLeast      = 270
+	sharedBytes     = 52
+	sharing         = 0.8
+	outsideRow      = 17
+	stripDrain      = 8
+	sharedDrain     = 6
 	// cycleFlops is how many operations of tf32 products by mma.sync stand for a cycle. By warp groups a multiprocessor
 	// makes 3750 of them a nanosecond, in which it has 1.755 cycles.
 	cycleFlops = groupShare * 3750 / 1.755
 )
 
-// stripFlops is what a strip costs with so many stages for each of its tiles, in tf32 products of mma.sync.
-func (s TileShape) stripFlops(stages float64) float64 {
-	rate := stripBytes
+// stripFlops is what a strip costs with so many stages for each of its tiles, in tf32 products of mma.sync. busy is the
+// part of the multiprocessors that have one at once.
+func (s TileShape) stripFlops(stages, busy float64) float64 {
+	groups, drain := float64(s.BM/GroupRows*s.kg), float64(stripDrain)
 	if s.kg > 1 {
-		rate = sharedStripBytes
+		drain = sharedDrain
 	}
-	stage := float64(s.kg) * max(cyclesPerColumn*float64(s.BN*s.BM/64)+stripStage, float64(128*(s.BM+s.BN))/rate)
-	drain := float64(s.BM*s.BN) * float64(s.multiplied.Size()) / stripDrain
-	return cycleFlops * float64(s.Wide()) * (stages*stage + drain)
+	bring := float64(boxBytes*(s.BM+s.BN)) * math.Pow(busy, sharing) / sharedBytes
+	stage := max(float64(cyclesPerColumn*s.BN*s.BM/GroupRows), stripLeast/groups, bring)
+	return cycleFlops * float64(s.Wide()) * (stages*float64(s.kg)*stage + float64(s.BM*s.BN)/drain)
+}
+
+// OutsideFlops is what a strip costs at least, in the same unit, so many rows of which are outside the matrix. Boxes take
+// longer to come if these are more than a warp group's.
+func (s TileShape) OutsideFlops(stages float64, rows int64) float64 {
+	return cycleFlops * float64(s.Wide()*s.kg) * stages * outsideRow * float64(max(0, rows-GroupRows))
 }
 
 // groupFlops is what so many stages of a tile of warp groups cost, in tf32 products of mma.sync.
@@ -191,6 +196,15 @@ func (s TileShape) Groups() bool { return s.groups }
 
 // Strip reports whether the shape is for strips of tiles.
 func (s TileShape) Strip() bool { return s.wide > 0 }
+
+// LateRows reports whether a strip waits long for what its epilogue adds to rows: few threads ask for it, when the sums are
+// there. In 16 bits BERT with eight inputs takes 5 % longer with such strips.
+func (s TileShape) LateRows() bool {
+	return s.Strip() && s.BM == GroupRows && (s.kg == 1 || isHalf(s.multiplied) && s.BN > mostPrompt)
+}
+
+// mostPrompt is up to how many columns groups that share k are not late in 16 bits.
+const mostPrompt = 32
 
 // Wide is how many tiles an rTask has that lie beside each other.
 func (s TileShape) Wide() int64 { return max(1, s.wide) }
@@ -233,12 +247,25 @@ func (s TileShape) PackedBoxes(packed roperator.View) rkernels.TiledMatrix {
 	size := int64(packed.DType().Size())
 	return rkernels.TiledMatrix{
 		Matrix: packed.Ref(), Columns: boxBytes / size, Rows: int64(packed.Bytes(float64(packed.Shape[0]))) / boxBytes,
-		RowBytes: boxBytes, BoxRows: s.BN, ElementBytes: size, Plain: true,
+		RowBytes: boxBytes, BoxRows: s.packedBoxRows(), ElementBytes: size, Plain: true,
 	}
 }
 
-// boxBytes is how wide boxes are.
-const boxBytes = 128
+// packedBoxRows is how many rows of a packed constant a box has. A stage is as few boxes as can be.
+func (s TileShape) packedBoxRows() int64 {
+	rows := s.BN * s.kg
+	boxes := build.CeilDiv(rows, mostBoxRows)
+	for rows%boxes != 0 {
+		boxes++
+	}
+	return rows / boxes
+}
+
+// Boxes are so many bytes wide, and have so many rows at most.
+const (
+	boxBytes    = 128
+	mostBoxRows = 256
+)
 
 // Boxes is a matrix of which the copy engine brings so many rows at a time, of a warp group for instance.
 func Boxes(first rkernels.Ref, d ir.DType, rows, columns, stride, atATime int64) rkernels.TiledMatrix {

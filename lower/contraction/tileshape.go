@@ -174,7 +174,8 @@ func (m *splitModel) time(splits int64) float64 {
 	depth := build.CeilDiv(m.k, splits)
 	least := math.Inf(1)
 	for _, s := range m.shapes {
-		multiply := s.multiplyTime(t, m.elements, depth) * perSM
+		tasks := m.tasks(s) * splits
+		multiply := s.multiplyTime(t, m.elements, depth, t.Busy(tasks)) * perSM
 		bytes := float64(s.BM*depth)*float64(m.elements.Left.Size()) +
 			float64(s.BN*depth)*float64(m.elements.Right.Size())
 		move := bytes / (t.L2Rate / perSM)
@@ -183,7 +184,7 @@ func (m *splitModel) time(splits int64) float64 {
 		}
 		operands := s.SharedBytes(m.elements, depth) / (t.SharedRate / perSM)
 		task := startLatencies*t.Latency + max(multiply, move, operands)
-		time := task * float64(build.CeilDiv(m.tasks(s)*splits, m.slots))
+		time := task * float64(build.CeilDiv(tasks, m.slots))
 		if s.groups && splits > 1 {
 			time += m.apart() * t.Latency
 		}

@@ -114,11 +114,12 @@ func (s TurnShape) Params(functors ...any) []any {
 const (
 	turnStage  = 355
 	turnColumn = 2.06
+	turnDrain  = 110 // bytes of sums that leave in a cycle
 )
 
 // Flops is what an rTask costs whose tiles have so many stages, in tf32 products of mma.sync: of the sums of all tiles
 // those of the last one leave while nothing is multiplied.
 func (s TurnShape) Flops(stages int64) float64 {
-	drain := float64(s.BM*s.BN) * float64(s.multiplied.Size()) / stripDrain
+	drain := float64(s.BM*s.BN) * float64(s.multiplied.Size()) / turnDrain
 	return cycleFlops * (float64(s.Tall*s.Wide*stages)*(turnStage+turnColumn*float64(s.BN))*s.slower + drain)
 }

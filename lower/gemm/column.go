@@ -57,12 +57,11 @@ func (c *columnCandidate) candidate(b *build.Builder) *roperator.Candidate {
 		TensorFlops: s.Flops(tk), WriteBytes: c.tail.Out.Bytes(results), ReadBytes: results * c.tail.BytesPerElement(),
 	}
 	work.AddRead(p.A, p.A.Bytes(float64(min(down, p.M)*p.K)))
-	block := int64(c.b.Bytes(float64(s.PackedBlock(s.BN) * tk)))
-	work.AddRead(p.B, float64(block))
+	work.AddRead(p.B, c.b.Bytes(float64(s.PackedBlock(s.BN)*tk)))
 	return &roperator.Candidate{
 		Inst: b.Instance("gemm_column", s.Params(c.tail.Functor)...), Tasks: int(columns * tn),
 		Args: []rkernels.Field{
-			{Name: "a", Value: contraction.Boxes(p.A.Ref(), p.A.DType(), p.M, p.K, p.A.Stride(3), contraction.GroupRows)}, arg.Ref("b", c.b),
+			{Name: "a", Value: contraction.Boxes(p.A.Ref(), p.A.DType(), p.M, p.K, p.A.Stride(3), contraction.GroupRows)}, {Name: "b", Value: s.PackedBoxes(c.b)},
 			{Name: "out", Value: arg.Operand3(c.tail.Out)}, arg.Int("M", p.M), arg.Int("N", p.N),
 			arg.Div("tiles_n", tn), arg.Int("tiles_m", tm), arg.Int("tall", s.Tall), arg.Int("tiles_k", tk),
 			{Name: "epi", Value: c.tail.Args},
@@ -70,10 +69,5 @@ func (c *columnCandidate) candidate(b *build.Builder) *roperator.Candidate {
 		Reads:  slices.Concat(reads, c.tail.Reads(outBox)),
 		Writes: []roperator.Access{{View: c.tail.Out, Box: outBox}},
 		Work:   work,
-		Stream: func(task int) (rkernels.Ref, int64) {
-			_, nt := split(task)
-			return rkernels.Ref{Buffer: c.b.Buf.ID, Offset: nt * block}, block
-		},
-		StreamShared: columns > 1,
 	}
 }

@@ -122,6 +122,9 @@ func gemmCandidates(b *build.Builder, shapes []contraction.TileShape, p contract
 	packed := map[packing]roperator.View{}
 	var out []*roperator.Candidate
 	for _, s := range shapes {
+		if s.LateRows() && t.BytesPerElement() > 0 {
+			continue
+		}
 		c := &gemmCandidate{p: p, s: s, splits: splits, tail: t, b: p.B}
 		c.acrossA, c.modeA = held(s, p.A, 3, 4, 0)
 		if p.B.Buf.Kind == roperator.Const {
@@ -197,11 +200,11 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor,
 			arg.Int("bk", bk), arg.Int("bn", bn))
 	}
 	args = append(args, rkernels.Field{Name: "epi", Value: c.tail.Args}, rkernels.Field{Name: "pro", Value: proArgs})
-	return c.with(inst, args, bStrides)
+	return c.with(b, inst, args, bStrides)
 }
 
 // with makes the candidate of an instance and its arguments. bStrides are the steps of B along the batch, in elements.
-func (c *gemmCandidate) with(inst *rkernels.Instance, args []rkernels.Field, bStrides [3]int64) *roperator.Candidate {
+func (c *gemmCandidate) with(b *build.Builder, inst *rkernels.Instance, args []rkernels.Field, bStrides [3]int64) *roperator.Candidate {
 	p, s := c.p, c.s
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
 	splitK := build.CeilDiv(tk, c.splits)
@@ -211,7 +214,11 @@ func (c *gemmCandidate) with(inst *rkernels.Instance, args []rkernels.Field, bSt
 		Splits: c.splits, KSplit: splitK * s.BK}
 	depth := float64(min(splitK*s.BK, tk*s.BK))
 	results := float64(min(s.BM, p.M) * min(across, p.N))
-	work := s.Multiplications(p.Elements, depth)
+	tasks := ir.Count(p.Batch) * c.splits * tm * strips
+	work := s.Multiplications(p.Elements, depth, b.Target().Busy(tasks))
+	if s.Strip() {
+		work.TensorFlops = max(work.TensorFlops, s.OutsideFlops(depth/float64(s.BK), tm*s.BM-p.M))
+	}
 	work.WriteBytes, work.ReadBytes = c.tail.Out.Bytes(results), results*c.tail.BytesPerElement()
 	work.AddRead(p.A, p.A.Bytes(float64(min(s.BM, p.M)*s.Wide())*depth)) // again for each tile of a strip
 	right := float64(across)
@@ -220,20 +227,19 @@ func (c *gemmCandidate) with(inst *rkernels.Instance, args []rkernels.Field, bSt
 	}
 	work.AddRead(p.B, c.b.Bytes(right*depth))
 	var stream func(task int) (rkernels.Ref, int64)
-	if s.Groups() {
+	if s.Groups() && !s.Strip() {
 		stream = c.stream(at, bStrides, tk, splitK)
 	}
 	return &roperator.Candidate{
-		Stream: stream, StreamShared: s.Strip() && tm > 1,
-		Inst: inst, Tasks: int(ir.Count(p.Batch) * c.splits * tm * strips), Args: args,
+		Stream: stream,
+		Inst:   inst, Tasks: int(tasks), Args: args,
 		Reads:  append(at.Reads(p.A, p.B), c.tail.Reads(at.OutBox)...),
 		Writes: []roperator.Access{{View: c.tail.Out, Box: at.OutBox}},
 		Work:   work,
 	}
 }
 
-// stream says which k tiles an rTask takes from the loader: those of its part of the sum, or all of the tiles of its
-// strip.
+// stream says which k tiles an rTask takes from the loader: those of its part of the sum.
 func (c *gemmCandidate) stream(at contraction.ProductTiles, batchStep [3]int64,
 	tk, splitK int64) func(int) (rkernels.Ref, int64) {
 	batches, size := c.p.Batch, int64(c.b.DType().Size())
@@ -242,9 +248,7 @@ func (c *gemmCandidate) stream(at contraction.ProductTiles, batchStep [3]int64,
 		i0, nt, _ := at.Split(task)
 		batch, split := i0/c.splits, i0%c.splits
 		b2, b1, b0 := batch%batches[2], batch/batches[2]%batches[1], batch/batches[2]/batches[1]
-		wide := c.s.Wide()
-		first := size*(b0*batchStep[0]+b1*batchStep[1]+b2*batchStep[2]) + (nt*wide*tk+split*splitK)*block
-		tiles := min(wide, build.CeilDiv(c.p.N, c.s.BN)-nt*wide)
-		return rkernels.Ref{Buffer: c.b.Buf.ID, Offset: first}, tiles * min(splitK, tk-split*splitK) * block
+		first := size*(b0*batchStep[0]+b1*batchStep[1]+b2*batchStep[2]) + (nt*tk+split*splitK)*block
+		return rkernels.Ref{Buffer: c.b.Buf.ID, Offset: first}, min(splitK, tk-split*splitK) * block
 	}
 }

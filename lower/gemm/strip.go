@@ -10,18 +10,15 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// leastStripRows is from how many rows on the copy engine brings them. Fewer have not been measured.
-const leastStripRows = 64
-
-// tileable reports whether the copy engine can bring tiles of A: it is one matrix of many rows, which are aligned for
-// that, and its numbers are multiplied as tf32, to which they are rounded on the way, or as they are. Inputs and outputs
-// of the program have other addresses in every inference, so that their tensor maps are in the parameter of launches,
-// which has room for a few.
+// tileable reports whether the copy engine can bring tiles of A: it is one matrix whose rows are aligned for that,
+// and its numbers are multiplied as tf32, to which they are rounded on the way, or as they are. Inputs and outputs of the
+// program have other addresses in every inference, so that their tensor maps are in the parameter of launches, which has
+// room for a few.
 func tileable(b *build.Builder, p contraction.Product) bool {
 	size := int64(p.A.DType().Size())
 	return p.A.Buf.Kind != roperator.Const && ir.Count(p.Batch) == 1 && p.Prologue == nil &&
-		contraction.Boxable(p.Elements) && p.M >= leastStripRows &&
-		p.A.Stride(4) == 1 && p.A.Stride(3) >= p.K && p.A.Stride(3)*size%16 == 0 && p.A.Offset*size%16 == 0 &&
+		contraction.Boxable(p.Elements) && p.A.Stride(4) == 1 && p.A.Stride(3) >= p.K &&
+		p.A.Stride(3)*size%16 == 0 && p.A.Offset*size%16 == 0 &&
 		(p.A.Buf.Kind == roperator.Arena || b.TakeCallerMap(schema.MaxCallerMaps))
 }
 
@@ -36,9 +33,9 @@ func stripsFit(b *build.Builder, p contraction.Product, tasks int64) bool {
 func (c *gemmCandidate) strip(b *build.Builder) *roperator.Candidate {
 	p, s := c.p, c.s
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
-	a := contraction.Boxes(p.A.Ref(), p.A.DType(), p.M, p.K, p.A.Stride(3), contraction.GroupRows)
+	a := contraction.Boxes(p.A.Ref(), p.A.DType(), p.M, p.K, p.A.Stride(3), s.BM)
 	args := []rkernels.Field{
-		{Name: "a", Value: a}, arg.Ref("b", c.b), {Name: "out", Value: arg.Operand3(c.tail.Out)},
+		{Name: "a", Value: a}, {Name: "b", Value: s.PackedBoxes(c.b)}, {Name: "out", Value: arg.Operand3(c.tail.Out)},
 		arg.Int("M", p.M), arg.Int("N", p.N),
 		arg.Div("tiles_m", tm), arg.Div("strips_n", build.CeilDiv(tn, s.Wide())),
 		arg.Int("tiles_n", tn), arg.Int("wide", s.Wide()),
@@ -46,5 +43,5 @@ func (c *gemmCandidate) strip(b *build.Builder) *roperator.Candidate {
 		{Name: "epi", Value: c.tail.Args},
 	}
 	inst := b.Instance("gemm_strip", s.StripParams(c.tail.Functor)...)
-	return c.with(inst, args, [3]int64{})
+	return c.with(b, inst, args, [3]int64{})
 }

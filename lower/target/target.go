@@ -90,6 +90,9 @@ func archOf(arch string) int {
 	return AnyArch
 }
 
+// Busy is which part of the vEUs have rTasks if there are so many.
+func (t *Target) Busy(tasks int64) float64 { return min(1, float64(tasks)/float64(t.VEUs)) }
+
 // Rate is how many operations a nanosecond one multiprocessor does on elements of type d, a multiplication and an
 // addition counting as two, in well-written kernels. It is 0 where there are no such instructions, or where the device
 // file does not say.

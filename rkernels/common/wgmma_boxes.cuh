@@ -1,10 +1,11 @@
-// Products of warp groups whose rows of A come as boxes by the copy engine (rt/device/box_rings.cuh), which rounds
-// float32 to tf32 and leaves numbers of 16 bits as they are. Tensor cores read both operands in shared memory; the
-// groups' threads only begin products and wait. One more warp sends for boxes, tile after tile.
+// Products of warp groups whose operands come as boxes by the copy engine (rt/device/box_rings.cuh), which rounds
+// float32 to tf32 and leaves numbers of 16 bits as they are; constants are rounded when they are packed. Tensor cores
+// read both operands in shared memory; the groups' threads only begin products and wait. One more warp for each operand
+// sends for its boxes, tile after tile. All are in one ring:
 //
-//   sender         box s + ST - 1, when the groups have given back box s - 1
-//   groups         begin s   │ s - 1 is done: give A and B back │ A(s + 1), B(s + 1) come │ …
-//   tensor cores   s - 1 ──▶ │ s ───────────────────────────────────────────────────────▶ …
+//   senders        boxes s + ST - 1, when the groups have given back stage s - 1
+//   groups         begin s   │ s - 1 is done: give it back │ s + 1 comes │ …
+//   tensor cores   s - 1 ──▶ │ s ─────────────────────────────────────────▶ …
 #pragma once
 
 #include "common/wgmma.cuh"
@@ -13,82 +14,53 @@
 
 namespace rk {
 
-// A tile whose groups have their sums leave through areas of their own, beside the rings, so that no group waits for
-// another one, but for groups that share k: they have their boxes in one ring, and add up their sums.
-template <class E, int BM_, int BN_, int KG_, int ST_>
-struct StripTile : GroupTile<E, E, BM_, BN_, KG_, ST_, 1, true> {
-  using Base = GroupTile<E, E, BM_, BN_, KG_, ST_, 1, true>;
-  using At = GroupPlace<StripTile>;
-  using Rings = rt::BoxRings<Base::kRowGroups, ST_, 64, KG_>;
-  using Ring = typename Rings::Reader;
+// Where warp groups of a tile T have their sums leave: through areas of their own behind the rings, so that no group
+// waits for another one, but for groups that share k, which add up their sums.
+template <class T, class Rings_>
+struct BoxTile : T {
+  using Rings = Rings_;
   static constexpr int kColumns = 32, LDC = kColumns + 8;  // of the results that are stored at a time
   static constexpr int kSumBytes = 4 * 64 * LDC;           // of a group
-  // The groups' sums are behind the rings.
-  static constexpr int kSums = Rings::kBytes;
-  static constexpr int kShared = Rings::kAlign + kSums + Base::kGroups * kSumBytes;
-  static_assert(Base::kSlice * Base::kSize == 128, "a group's stage is a box wide");
+  static constexpr int kBehind = Rings::kBytes + T::kGroups * kSumBytes, kShared = Rings::kAlign + kBehind;
+  static_assert(T::kSlice * T::kSize == 128, "a group's stage is a box wide");
 
   RT_DEVICE static char* first(const rt::Task& t) { return rt::aligned_shared<Rings::kAlign>(t.smem); }
-  // The ring of the thread's group.
-  RT_DEVICE static Ring ring(const rt::Task& t, const At& at) { return Ring(t, first(t), at.row / 64); }
-  template <class Walk>
-  RT_DEVICE static typename Rings::template Sender<Walk> sender(const rt::Task& t, const Walk& walk) {
-    return {t, first(t), walk};
-  }
-  // For how many warps a warp of a group gives back stages of B: one does so for the sender, too.
-  RT_DEVICE static int warps(const rt::Task& t) { return rt::settled(t.tid / 32) == 0 ? 2 : 1; }
   RT_DEVICE static float* sums(const rt::Task& t, int group) {
-    return reinterpret_cast<float*>(first(t) + kSums + group * kSumBytes);
+    return reinterpret_cast<float*>(first(t) + Rings::kBytes + group * kSumBytes);
   }
 };
 
-// Multiplies the rows of the thread's group by the columns of tile after tile, of `count` stages each.
+// Bytes of a stage of both operands.
 template <class T>
-class BoxProducts {
- public:
-  RT_DEVICE BoxProducts(const rt::Task& t, int count)
-      : at_(t.tid), boxes_(T::ring(t, at_)), stages_(t.stream, T::warps(t)), count_(count) {
-    t.sync();
-  }
+constexpr int kStageOfBoxes = 128 * T::KG * (T::BM + T::BN);
 
-  // Adds the products of the next tile to acc.
-  RT_DEVICE void run(typename T::Acc& acc) {
-    RK_UNROLL(1)
-    for (int s = 0; s < count_; ++s) {
-      begin(acc);
-      rt::multiplied_but<1>();
-      if (s > 0) done();
-    }
-    rt::multiplied(acc);
-    done();
-  }
-
-  // Behind the last tile.
-  RT_DEVICE void end() { stages_.end(); }
-
- private:
-  // Begins the products of the next stage.
-  RT_DEVICE void begin(typename T::Acc& acc) {
-    const rt::OperandPlace rows = rt::operand_in_warp(boxes_.next() + at_.kg * T::Rings::kBoxBytes),
-                           columns = rt::operand_in_warp(stages_.next() + at_.kg * (T::kPlane / T::KG));
-    rt::multiply_begin();
-    RT_UNROLL
-    for (int k = 0; k < T::kSlice / T::kDeep; ++k) {
-      begin_product<T>(rows + 32 * k, columns + k * (2 * T::kPitch), true, acc);
-    }
-    rt::multiply_end();
-  }
-
-  RT_DEVICE void done() {
-    boxes_.done();
-    stages_.done();
-  }
-
-  typename T::At at_;
-  typename T::Ring boxes_;
-  GroupStages<T> stages_;
-  int count_;  // stages of a tile
+// A tile whose operands are in one ring. A stage has the rows of A for each of the groups that share k, and then B.
+template <class T>
+struct RingTile : BoxTile<T, rt::BoxRings<1, T::ST, kStageOfBoxes<T>>> {
+  static constexpr int kSenders = 2, kBytesA = 128 * T::KG * T::BM;
+  static constexpr int kRowsB = T::KG * T::BN, kBoxesB = rt::boxes_of(kRowsB);
+  static_assert(128 * kRowsB == T::kStageB);
+  // What sends for A and for B.
+  using Rows = rt::MatrixWalk<T::BM, T::KG>;
+  using Columns = rt::PackedWalk<kRowsB / kBoxesB, kBoxesB, kBytesA>;
 };
+
+// The first sender makes the mbarriers of the ring, for so many warps that give its stages back, and then all threads
+// meet: at one place in code, since compute-sanitizer takes threads that meet elsewhere for divergent.
+template <class T>
+RT_DEVICE void open_boxes(const rt::Task& t, int sender, int readers) {
+  if (sender == 0) T::Rings::open(T::first(t), t.tid % 32 == 0, readers, T::kSenders);
+  t.sync();
+}
+
+// What a sender does: it sends for so many stages. Boxes of constants are sent for before the inputs are there.
+template <class Rings, class Walk>
+RT_DEVICE void send_boxes(const rt::Task& t, char* at, const Walk& walk, int stages) {
+  if (t.tid % 32 == 0) walk.prefetch();
+  if constexpr (!Walk::kConstant) t.wait_for_inputs();
+  typename Rings::template Sender<Walk>(t, at, walk).send(stages);
+  if constexpr (Walk::kConstant) t.wait_for_inputs();  // each thread asks for them once
+}
 
 // Stores a group's sums of 64 rows of a tile, from the given row on, through the epilogue, T::kColumns columns after
 // another, and through shared memory of its own.
@@ -116,26 +88,110 @@ RT_DEVICE void drain_rows(const rt::Task& t, const typename T::Acc& acc, float* 
   }
 }
 
-// The same for the rows of the thread's group. Groups that share k add up their sums.
+// What two groups that share k do with their sums: each finishes some of the tile's columns, and gives the other one
+// the sums of the others. These go through memory that a thread of one group shares with the same thread of the other
+// one, so that no lanes meet in a bank:
+//
+//   group 0   puts columns 32 … 63 │ adds what it finds to columns 0 … 31, and stores them
+//   group 1   puts columns  0 … 31 │ adds what it finds to columns 32 … 63, and stores them
+template <class T, class Epi>
+class SharedDrain {
+  static_assert(T::KG == 2);
+  static constexpr int kFirst = (T::BN + 63) / 64 * 32, kSecond = T::BN - kFirst;  // columns that a group finishes
+  template <int Columns>
+  struct Part : T {
+    static constexpr int BN = Columns, KG = 1;
+    using Acc = typename T::Sum[Columns / 2];
+  };
+  using Sums = Pack<typename T::Sum, 4>;
+
+ public:
+  static constexpr bool kPossible = kDrainsAlone<Part<kFirst>, Epi>;
+
+  // `between` is free for 256 bytes for each column when all groups have come here.
+  RT_DEVICE SharedDrain(const rt::Task& t, char* between, const rt::Operand3& out, const typename Epi::Args& epi,
+                        const TilePlace& tile)
+      : t_(t), between_(between), out_(out), epi_(epi), tile_(tile), at_(t.tid) {}
+
+  RT_DEVICE void store(const typename T::Acc& acc) {
+    rt::groups_barrier(t_, T::kThreads);
+    if (at_.kg == 0) {
+      put<kFirst, kSecond>(acc, 1);
+    } else {
+      put<0, kFirst>(acc, 0);
+    }
+    rt::groups_barrier(t_, T::kThreads);
+    if (at_.kg == 0) {
+      finish<0, kFirst>(acc);
+    } else if constexpr (kSecond > 0) {
+      finish<kFirst, kSecond>(acc);
+    }
+  }
+
+ private:
+  // What the thread and that of its place in the other group share: sums for the given one of the groups.
+  RT_DEVICE Sums* shared(int kg) const {
+    return reinterpret_cast<Sums*>(between_ + kg * 256 * kFirst) + (at_.row / 64 * 128 + t_.tid % 128);
+  }
+  static constexpr int kNext = 128 * T::kRowGroups;  // from a thread's sums to its next ones
+
+  template <int From, int Columns>
+  RT_DEVICE void put(const typename T::Acc& acc, int kg) const {
+    Sums* to = shared(kg);
+    RT_UNROLL
+    for (int i = 0; i < Columns / 8; ++i) {
+      const typename T::Sum* d = acc + From / 2 + 4 * i;
+      to[i * kNext] = Sums{{d[0], d[1], d[2], d[3]}};
+    }
+  }
+  template <int From, int Columns>
+  RT_DEVICE void finish(const typename T::Acc& acc) const {
+    const Sums* found = shared(at_.kg);
+    typename Part<Columns>::Acc sums;
+    RT_UNROLL
+    for (int i = 0; i < Columns / 8; ++i) {
+      const Sums more = found[i * kNext];
+      RT_UNROLL
+      for (int v = 0; v < 4; ++v) sums[4 * i + v] = acc[From / 2 + 4 * i + v] + more.v[v];
+    }
+    TilePlace place = tile_;
+    place.i2 += From;
+    using Drain = GroupDrain<Part<Columns>, Epi>;
+    static_assert(Drain::kBytes <= T::kSumBytes);
+    Drain(t_, reinterpret_cast<char*>(T::sums(t_, at_.group)), at_.group, at_.row, out_, epi_, place).store(sums);
+  }
+
+  const rt::Task& t_;
+  char* between_;
+  const rt::Operand3& out_;
+  const typename Epi::Args& epi_;
+  const TilePlace& tile_;
+  typename T::At at_;
+};
+
+// Stores the sums of the thread's group. Groups that share k add up theirs; these have only one tile, behind which the
+// ring is free.
 template <class T, class Epi>
 RT_DEVICE void drain_group(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
                            const typename Epi::Args& epi, const TilePlace& tile) {
   const typename T::At at(t.tid);
   float* sums = T::sums(t, at.group);
-  if constexpr (T::KG > 1) {
+  if constexpr (T::KG == 1) {
+    drain_rows<T, Epi>(t, acc, sums, at.group, at.row, out, epi, tile);
+  } else if constexpr (SharedDrain<T, Epi>::kPossible) {
+    SharedDrain<T, Epi>(t, T::first(t), out, epi, tile).store(acc);
+  } else {
     const int both[2] = {at.m + at.g, at.m + at.g + 8};
     TilePlace columns = tile;
     sums = T::sums(t, 0);
     RK_UNROLL(1)
     for (int from = 0; from < T::BN && columns.i2 < tile.end2; from += T::kColumns) {
-      t.sync();
+      rt::groups_barrier(t, T::kThreads);
       put_columns<T, false>(at, acc, both, from, sums);
-      t.sync();
+      rt::groups_barrier(t, T::kThreads);
       drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kMostDrained<T>, Epi>(t, sums, out, epi, columns);
       columns.i2 += T::kColumns;
     }
-  } else {
-    drain_rows<T, Epi>(t, acc, sums, at.group, at.row, out, epi, tile);
   }
 }
 

@@ -195,7 +195,7 @@ using SumOnTheWay = std::conditional_t<T::KG == 1 && (sizeof(typename Epi::In) <
 // Puts what a thread owns of columns From to From + T::kColumns of the tile into its group's sums. Its two rows go to
 // rows[0] and rows[1] there; if Some, not where these are below zero.
 template <class T, int From, bool Some, class Sum>
-RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, const int (&rows)[2], Sum* sums) {
+RT_DEVICE void put_columns(const typename T::At& at, const typename T::Acc& acc, const int (&rows)[2], Sum* sums) {
   using Two = Pack<Sum, 2>;
   sums += at.kg * T::BM * T::LDC + 2 * at.q;
   RT_UNROLL
@@ -212,7 +212,7 @@ RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, 
 
 // The same where `from` is known only when the program runs.
 template <class T, bool Some, int First = 0, class Sum>
-RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, const int (&rows)[2], int from,
+RT_DEVICE void put_columns(const typename T::At& at, const typename T::Acc& acc, const int (&rows)[2], int from,
                            Sum* sums) {
   if (from == First) {
     put_columns<T, First, Some>(at, acc, rows, sums);

@@ -11,10 +11,8 @@ namespace rk {
 template <class T>
 class GroupStages {
  public:
-  // `warps` is how many give their stages back through this one: itself, and senders, which read none.
-  RT_DEVICE explicit GroupStages(const rt::Stream& stream, int warps = 1)
-      : warps_(warps),
-        taken_(T::kSplit ? stream : stream.settled()),  // sums of three products leave no registers for that
+  RT_DEVICE explicit GroupStages(const rt::Stream& stream)
+      : taken_(T::kSplit ? stream : stream.settled()),  // sums of three products leave no registers for that
         given_back_(taken_),
         ending_(taken_),
         chunk_(stream.chunk_bytes()) {}
@@ -57,7 +55,7 @@ class GroupStages {
   }
   // The warp does not read that stage any more.
   RT_DEVICE void ended() const {
-    if (ends_) ending_.give_back(warps_);
+    if (ends_) ending_.give_back();
   }
   // The same for a stage of which nothing was found out before.
   RT_DEVICE void done() {
@@ -66,12 +64,11 @@ class GroupStages {
   }
   // All stages are done. The last chunk may hold fewer of them.
   RT_DEVICE void end() {
-    if (read_ > 0) given_back_.give_back(warps_), given_back_.pass();
+    if (read_ > 0) given_back_.give_back(), given_back_.pass();
     read_ = 0;
   }
 
  private:
-  int warps_;
   rt::Stream taken_, given_back_, ending_;
   const char* at_ = nullptr;
   int chunk_;          // bytes of a chunk

@@ -14,6 +14,7 @@ struct ConvTurns {
   using T = TurnTile<E, BN, ST>;
   static constexpr int kThreads = T::kThreads + 32 * T::kSenders;
   static constexpr int kShared = T::kShared;
+  static constexpr bool kEarly = true;  // the filter comes before the inputs
 
   struct Args {
     rt::TiledMatrix x, w;
@@ -34,8 +35,11 @@ struct ConvTurns {
     const int tiles = (a.tiles_m - m < a.tall ? a.tiles_m - m : a.tall) * wide;
     const int sender = rt::settled(t.tid / 32) - T::kThreads / 32, stages = tiles * a.tiles_k, rows = BN * a.tiles_k;
     open_turns<T>(t, sender);
-    if (sender == 0) return send_for_turns<T>(t, Rows(t, a, m, wide), stages);
-    if (sender == 1) return send_for_turns<T>(t, typename T::Columns(t, a.w, n * rows, (n + wide) * rows), stages);
+    if (sender == 0) return send_boxes<typename T::Rings>(t, T::first(t), Rows(t, a, m, wide), stages);
+    if (sender == 1)
+      return send_boxes<typename T::Rings>(t, T::first(t), typename T::Columns(t, a.w, n * rows, (n + wide) * rows),
+                                           stages);
+    t.wait_for_inputs();
     take_turns<T>(t, tiles, a.tiles_k, [&](const typename T::Acc& acc, int half, int tile) {
       const TilePlace place{0, (m + tile / wide) * T::BM, (n + tile % wide) * BN, a.positions, a.out_channels};
       const int group = rt::settled(t.tid / 128);
@@ -50,13 +54,13 @@ struct ConvTurns {
 
    public:
     static constexpr int kBytes = Walk::kBytes;
+    static constexpr bool kConstant = false;
     RT_DEVICE Rows(const rt::Task& t, const Args& a, int m, int wide)
         : a_(a), walk_(t, a.x, a.taps, T::kSlice), m_(m), wide_(wide) {
       turn();
     }
-    RT_DEVICE void fill(char* stage, uint64_t* full, int, int box) const {
-      if (box == 0) walk_.fill(stage, full);
-    }
+    RT_DEVICE void prefetch() const { walk_.prefetch(); }
+    RT_DEVICE void fill(char* stage, uint64_t* full, int) const { walk_.fill(stage, full); }
     RT_DEVICE void next() {
       if (--left_ > 0) return walk_.next();
       if (++column_ == wide_) column_ = 0, ++m_;

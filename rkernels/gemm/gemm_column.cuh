@@ -1,18 +1,19 @@
-// C[m][n] = epilogue(Σ_k A[m][k] · B[k][n]) in tf32 or 16 bits, summed in float32, for a constant B that is packed and
-// streamed, and an A whose tiles the copy engine brings (TMA). An rTask is a column of tiles of 128×BN results that
+// C[m][n] = epilogue(Σ_k A[m][k] · B[k][n]) in tf32 or 16 bits, summed in float32, for a constant B, by warp groups
+// whose operands the copy engine brings (common/wgmma_boxes.cuh). An rTask is a column of tiles of 128×BN results that
 // lie below each other. It keeps its columns of B in shared memory, so that short sums by tall matrices move little
 // beside A and the results:
 //
 //   rows of the result     0 … 127     128 … 255   256 … 383
 //   warp group 0           multiply │ drain │ multiply │ drain │ multiply │ …      64 rows of each tile
 //   warp group 1           ── multiply │ drain │ multiply │ drain │ …              the other 64
-//   sender                 boxes of A ─────────────────────────────────────▶
+//   senders                B, boxes of A ──────────────────────────────────▶
 //
 // The warp groups share no ring, so that neither waits for the other one. What the epilogue adds comes while the
 // products of its tile are made.
 #pragma once
 
 #include "common/wgmma_boxes.cuh"
+#include "rt/device/div.cuh"
 
 namespace rk {
 
@@ -20,16 +21,17 @@ namespace rk {
 template <int BN, int ST, int Products, int ROOM, class E, class Epi>
 struct GemmColumn {
   static_assert(Products == 1);
-  using T = StripTile<E, 128, BN, 1, ST>;
-  using Ring = typename T::Ring;
-  static constexpr int kThreads = T::kThreads + 32;  // with the sender
-  static constexpr int kPlaceB = T::kShared - T::Rings::kAlign;
-  static constexpr int kShared = T::Rings::kAlign + kPlaceB + ROOM;
-  static constexpr int kStreamStep = T::kStageB;
+  using T = BoxTile<GroupTile<E, E, 128, BN, 1, ST, 1, true>, rt::BoxRings<2, ST, 64 * 128>>;
+  using Ring = typename T::Rings::Reader;
+  // Stages of B, each of which is filled once.
+  using Columns = rt::BoxRings<1, ROOM / T::kStageB, T::kStageB>;
+  static constexpr int kThreads = T::kThreads + 64;  // with the senders
+  static constexpr int kPlaceB = (T::kBehind + Columns::kAlign - 1) / Columns::kAlign * Columns::kAlign;
+  static constexpr int kShared = Columns::kAlign + kPlaceB + Columns::kBytes;
+  static constexpr bool kEarly = true;  // the columns come before the inputs
 
   struct Args {
-    rt::TiledMatrix a;
-    rt::Ref b;
+    rt::TiledMatrix a, b;
     rt::Operand3 out;  // [1][m][n]
     int32_t M, N;
     Div tiles_n;
@@ -44,55 +46,34 @@ struct GemmColumn {
     const int n0 = take_digit(column, a.tiles_n) * BN, first = column * a.tall;
     const int tiles = a.tiles_m - first < a.tall ? a.tiles_m - first : a.tall;
     const int m0 = first * T::BM;
-    if (rt::settled(t.tid / 32) == T::kThreads / 32) return send(t, a, m0, tiles);
-    multiply(t, a, m0, n0, tiles);
+    const int sender = rt::settled(t.tid / 32) - T::kThreads / 32;
+    char* columns = T::first(t) + kPlaceB;
+    if (sender == 0) {
+      const bool one = t.tid % 32 == 0;
+      T::Rings::open(T::first(t), one, 4, 1);
+      Columns::open(columns, one, 1, 1);
+    }
+    t.sync();
+    if (sender == 0) {
+      return send_boxes<typename T::Rings>(
+          t, T::first(t), rt::MatrixWalk<64, 1>(t, a.a, 0, m0, T::kSlice, a.tiles_k, T::BM), tiles * a.tiles_k);
+    }
+    if (sender == 1) {
+      const int row = n0 * a.tiles_k;  // a column of a stage is 128 bytes
+      return send_boxes<Columns>(t, columns, rt::PackedWalk<BN, 1, 0>(t, a.b, row, -1), a.tiles_k);
+    }
+    t.wait_for_inputs();
+    multiply(t, a, columns, m0, n0, tiles);
   }
 
  private:
-  RT_DEVICE static char* resident(const rt::Task& t) { return T::first(t) + kPlaceB; }
-
-  // Sends for the rows from m0 on, for one tile after another.
-  RT_DEVICE static void send(const rt::Task& t, const Args& a, int m0, int tiles) {
-    using Walk = rt::MatrixWalk<64, 1>;
-    auto sender = T::sender(t, Walk(t, a.a, 0, m0, T::kSlice, a.tiles_k, T::BM));
-    sender.open(4);
-    t.wait_for_inputs();
-    const int stages = tiles * a.tiles_k, first = sender.fill(stages);
-    t.sync();  // B stays from here on
-    sender.refill(stages - first);
-    t.stream.leave(a.tiles_k * T::kStageB);
-  }
-
-  // Takes B from the stream, and puts it down where it stays. Behind it all threads have met, and tensor cores may read
-  // it.
-  RT_DEVICE static void take_b(const rt::Task& t, const Args& a, char* to) {
-    using Part = Pack<uint32_t, 4>;
-    GroupStages<T> stages(t.stream, T::warps(t));
-    RK_UNROLL(1)
-    for (int s = 0; s < a.tiles_k; ++s) {
-      const char* from = stages.next();
-      RT_UNROLL
-      for (int i = 0; i < T::kStageB; i += 16 * T::kThreads) {
-        const int at = i + 16 * t.tid;
-        if (T::kStageB % (16 * T::kThreads) == 0 || at < T::kStageB) {
-          *reinterpret_cast<Part*>(to + at) = *reinterpret_cast<const Part*>(from + at);
-        }
-      }
-      to += T::kStageB;
-      stages.done();
-    }
-    stages.end();
-    rt::operands_written();
-    t.sync();
-  }
-
   // The products of a warp group's rows of all tiles.
-  RT_DEVICE static void multiply(const rt::Task& t, const Args& a, int m0, int n0, int tiles) {
+  RT_DEVICE static void multiply(const rt::Task& t, const Args& a, char* columns, int m0, int n0, int tiles) {
     const typename T::At at(t.tid);
-    Ring boxes = T::ring(t, at);
-    char* b = resident(t);
-    take_b(t, a, b);
-    t.wait_for_inputs();
+    Ring boxes(t, T::first(t), at.row / 64);
+    typename Columns::Reader coming(t, columns, 0);
+    RK_UNROLL(1)
+    for (int s = 0; s < a.tiles_k; ++s) coming.take();
     RK_UNROLL(1)
     for (int i = 0; i < tiles; ++i) {
       const TilePlace place{0, m0 + i * T::BM, n0, a.M, a.N};
@@ -103,10 +84,10 @@ struct GemmColumn {
         Drain drain(t, reinterpret_cast<char*>(T::sums(t, at.group)), at.group, at.row, a.out, a.epi, place);
         typename Drain::Early early;
         drain.load(early);
-        run(boxes, b, a.tiles_k, acc);
+        run(boxes, columns, a.tiles_k, acc);
         drain.store(acc, early);
       } else {
-        run(boxes, b, a.tiles_k, acc);
+        run(boxes, columns, a.tiles_k, acc);
         drain_group<T, Epi>(t, acc, a.out, a.epi, place);
       }
     }
@@ -116,7 +97,8 @@ struct GemmColumn {
   RT_DEVICE static void run(Ring& boxes, const char* b, int count, typename T::Acc& acc) {
     RK_UNROLL(1)
     for (int s = 0; s < count; ++s, b += T::kStageB) {
-      const rt::OperandPlace rows = rt::operand_in_warp(boxes.next()), columns = rt::operand_in_warp(b);
+      const rt::OperandPlace rows = rt::operand_in_warp(boxes.ahead()), columns = rt::operand_in_warp(b);
+      boxes.take();
       rt::multiply_begin();
       RT_UNROLL
       for (int k = 0; k < T::kSlice / T::kDeep; ++k) {

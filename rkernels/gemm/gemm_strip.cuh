@@ -1,32 +1,31 @@
-// C[m][n] = epilogue(Σ_k A[m][k] · B[k][n]) in tf32 or 16 bits, summed in float32, for a constant B that is packed and
-// streamed, and an A whose tiles the copy engine brings (TMA). An rTask is a strip: tiles of BM×BN results that lie
+// C[m][n] = epilogue(Σ_k A[m][k] · B[k][n]) in tf32 or 16 bits, summed in float32, for a constant B, by warp groups
+// whose operands the copy engine brings (common/wgmma_boxes.cuh). An rTask is a strip: tiles of BM×BN results that lie
 // beside each other.
 //
 //   columns of the result   0 … BN     BN … 2·BN   2·BN … 3·BN
 //   strip of three tiles    multiply   multiply    multiply         one warp group for 64 rows of the strip
 //                                   └▶ drain    └▶ drain    └▶ drain
 //
-// While the sums of a tile leave, the operands of the next one come: neither ring stops at the end of a tile.
+// While the sums of a tile leave, the operands of the next one come: the ring does not stop at the end of a tile.
 #pragma once
 
 #include "common/wgmma_boxes.cuh"
+#include "rt/device/div.cuh"
 
 namespace rk {
 
-// With splits > 1 each rTask adds up a part of k only, i0 is the split, and a strip is one tile: the stream of an rTask
-// is one block, which the parts of several tiles are not. It is one tile also where two groups share k (KG), each of
-// which takes its own box of the same rows.
+// With splits > 1 each rTask adds up a part of k only, i0 is the split, and a strip is one tile, whose part of B is in
+// one piece. It is one tile also where two groups share k (KG), each of which takes its own box of the same rows.
 template <int BM, int BN, int KG, int ST, int Products, class E, class Epi>
 struct GemmStrip {
   static_assert(Products == 1);
-  using T = StripTile<E, BM, BN, KG, ST>;
-  static constexpr int kThreads = T::kThreads + 32;  // with the sender
+  using T = RingTile<GroupTile<E, E, BM, BN, KG, ST, 1, true>>;
+  static constexpr int kThreads = T::kThreads + 32 * T::kSenders;
   static constexpr int kShared = T::kShared;
-  static constexpr int kStreamStep = T::kStageB;
+  static constexpr bool kEarly = true;  // the columns come before the inputs
 
   struct Args {
-    rt::TiledMatrix a;
-    rt::Ref b;
+    rt::TiledMatrix a, b;
     rt::Operand3 out;  // [split][m][n]
     int32_t M, N;
     Div tiles_m, strips_n;
@@ -41,41 +40,64 @@ struct GemmStrip {
     const int tiles = a.tiles_n - first < a.wide ? a.tiles_n - first : a.wide;
     const int kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
-    if (rt::settled(t.tid / 32) == T::kThreads / 32) {
-      send(t, a, kt0 * T::BK, m0, count, tiles);
-      if constexpr (KG > 1) meet(t, a.N - first * BN);
-      return;
+    const int sender = rt::settled(t.tid / 32) - T::kThreads / 32, stages = count * tiles;
+    open_boxes<T>(t, sender, T::kThreads / 32);
+    if (sender == 0) {
+      return send_boxes<typename T::Rings>(t, T::first(t),
+                                           typename T::Rows(t, a.a, kt0 * T::BK, m0, T::kSlice, count, 0), stages);
     }
-    BoxProducts<T> products(t, count);
+    if (sender == 1) {
+      const int row = (first * a.tiles_k + kt0) * T::kRowsB;
+      return send_boxes<typename T::Rings>(t, T::first(t), typename T::Columns(t, a.b, row, row + stages * T::kRowsB),
+                                           stages);
+    }
     t.wait_for_inputs();
+    Group group(t);
     RK_UNROLL(1)
     for (int i = 0; i < tiles; ++i) {
       typename T::Acc acc = {};
-      products.run(acc);
+      group.run(count, acc);
       drain_group<T, Epi>(t, acc, a.out, a.epi, {split, m0, (first + i) * BN, a.M, a.N});
     }
-    products.end();
   }
 
  private:
-  RT_DEVICE static void send(const rt::Task& t, const Args& a, int column, int row, int count, int tiles) {
-    using Walk = rt::MatrixWalk<64, KG>;
-    auto sender = T::sender(t, Walk(t, a.a, column, row, T::kSlice, count, 0));
-    sender.open(4 * KG);
-    t.sync();
-    t.wait_for_inputs();
-    const int stages = count * tiles;
-    sender.refill(stages - sender.fill(stages));
-    t.stream.leave(stages * T::kStageB);
-  }
-  // All threads meet twice for each part of a tile's columns where groups add up their sums (drain_group).
-  RT_DEVICE static void meet(const rt::Task& t, int columns) {
-    RK_UNROLL(1)
-    for (int n = columns < BN ? columns : BN; n > 0; n -= T::kColumns) {
-      t.sync();
-      t.sync();
+  // Multiplies the rows of the thread's group by the columns of tile after tile.
+  class Group {
+   public:
+    RT_DEVICE explicit Group(const rt::Task& t)
+        : boxes_(t, T::first(t), 0),
+          rows_(at(t).kg * 128 * BM + at(t).row * 128),
+          columns_(T::kBytesA + at(t).kg * 128 * BN) {}
+
+    // Adds the products of the next tile, of so many stages, to acc.
+    RT_DEVICE void run(int count, typename T::Acc& acc) {
+      RK_UNROLL(1)
+      for (int s = 0; s < count; ++s) {
+        // The places of the operands are found while their boxes are waited for.
+        const char* stage = boxes_.ahead();
+        const rt::OperandPlace rows = rt::operand_in_warp(stage + rows_),
+                               columns = rt::operand_in_warp(stage + columns_);
+        boxes_.take();
+        rt::multiply_begin();
+        RT_UNROLL
+        for (int k = 0; k < T::kSlice / T::kDeep; ++k) {
+          begin_product<T>(rows + 32 * k, columns + k * (2 * T::kPitch), true, acc);
+        }
+        rt::multiply_end();
+        rt::multiplied_but<1>();
+        if (s > 0) boxes_.done();
+      }
+      rt::multiplied(acc);
+      boxes_.done();
     }
-  }
+
+   private:
+    RT_DEVICE static typename T::At at(const rt::Task& t) { return typename T::At(t.tid); }
+
+    typename T::Rings::Reader boxes_;
+    int rows_, columns_;  // where the group's operands are in a stage
+  };
 };
 
 }  // namespace rk

@@ -14,6 +14,7 @@ struct GemmTurns {
   using T = TurnTile<E, BN, ST>;
   static constexpr int kThreads = T::kThreads + 32 * T::kSenders;
   static constexpr int kShared = T::kShared;
+  static constexpr bool kEarly = true;  // the columns come before the inputs
 
   struct Args {
     rt::TiledMatrix a, b;
@@ -32,8 +33,11 @@ struct GemmTurns {
     const int tiles = (a.tiles_m - m < a.tall ? a.tiles_m - m : a.tall) * wide;
     const int sender = rt::settled(t.tid / 32) - T::kThreads / 32, stages = tiles * a.tiles_k, rows = BN * a.tiles_k;
     open_turns<T>(t, sender);
-    if (sender == 0) return send_for_turns<T>(t, Rows(t, a, m, wide), stages);
-    if (sender == 1) return send_for_turns<T>(t, typename T::Columns(t, a.b, n * rows, (n + wide) * rows), stages);
+    if (sender == 0) return send_boxes<typename T::Rings>(t, T::first(t), Rows(t, a, m, wide), stages);
+    if (sender == 1)
+      return send_boxes<typename T::Rings>(t, T::first(t), typename T::Columns(t, a.b, n * rows, (n + wide) * rows),
+                                           stages);
+    t.wait_for_inputs();
     take_turns<T>(t, tiles, a.tiles_k, [&](const typename T::Acc& acc, int half, int tile) {
       const TilePlace place{0, (m + tile / wide) * T::BM, (n + tile % wide) * BN, a.M, a.N};
       const int group = rt::settled(t.tid / 128);
@@ -44,15 +48,15 @@ struct GemmTurns {
  private:
   // Sends for the rows of the tiles: those of a row of tiles once for each of them.
   class Rows {
-    using Walk = rt::MatrixWalk<T::BM, 1>;
+    using Walk = typename T::Base::Rows;
 
    public:
     static constexpr int kBytes = Walk::kBytes;
+    static constexpr bool kConstant = false;
     RT_DEVICE Rows(const rt::Task& t, const Args& a, int m, int wide)
         : walk_(t, a.a, 0, m * T::BM, T::kSlice, wide * a.tiles_k, T::BM), count_(a.tiles_k), left_(a.tiles_k) {}
-    RT_DEVICE void fill(char* stage, uint64_t* full, int, int box) const {
-      if (box == 0) walk_.fill(stage, full, 0, 0);
-    }
+    RT_DEVICE void prefetch() const { walk_.prefetch(); }
+    RT_DEVICE void fill(char* stage, uint64_t* full, int ring) const { walk_.fill(stage, full, ring); }
     RT_DEVICE void next() {
       walk_.next();
       if (--left_ == 0) walk_.rewind(), left_ = count_;

@@ -5,6 +5,7 @@
 namespace rt::detail {
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+RT_DEVICE void prefetch_map(const char* map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
 RT_DEVICE void fill_box(char* stage, uint64_t* full, const char* map, const char*, const TiledMatrix&, uint32_t column,
                         uint32_t row) {
   asm volatile(

@@ -116,8 +116,8 @@ RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_
   mbarrier_arrive(full);
 #endif
 }
-RT_DEVICE void free_stage(char*, int, uint64_t* empty, int warps) {
-  if (thread_index() % 32 == 0) mbarrier_arrive(empty, warps);
+RT_DEVICE void free_stage(char*, int, uint64_t* empty, bool one) {
+  if (one) mbarrier_arrive(empty);
 }
 
 }  // namespace rt::detail

@@ -12,17 +12,8 @@ RT_DEVICE void mbarrier_init_done() {
   asm volatile("fence.mbarrier_init.release.cluster;\n\tfence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
-RT_DEVICE void mbarrier_arrive(uint64_t* bar, int arrivals) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-  asm volatile("{.reg .b64 state; mbarrier.arrive.shared.b64 state, [%0], %1;}" ::"r"(shared_address(bar)),
-               "r"(arrivals)
-               : "memory");
-#else
-  RT_NO_UNROLL
-  for (; arrivals > 0; --arrivals) {
-    asm volatile("{.reg .b64 state; mbarrier.arrive.shared.b64 state, [%0];}" ::"r"(shared_address(bar)) : "memory");
-  }
-#endif
+RT_DEVICE void mbarrier_arrive(uint64_t* bar) {
+  asm volatile("{.reg .b64 state; mbarrier.arrive.shared.b64 state, [%0];}" ::"r"(shared_address(bar)) : "memory");
 }
 // As mbarrier_test, but the hardware may hold the thread up for a while before it says no.
 RT_DEVICE bool mbarrier_done(uint64_t* bar, uint32_t phase) {
@@ -53,9 +44,9 @@ RT_DEVICE bool mbarrier_test(uint64_t* bar, uint32_t phase) {
 // wrap, and holds how many make a phase in its high half.
 RT_DEVICE void mbarrier_init(uint64_t* bar, int arrivals) { *bar = static_cast<uint64_t>(arrivals) << 32; }
 RT_DEVICE void mbarrier_init_done() {}
-RT_DEVICE void mbarrier_arrive(uint64_t* bar, int arrivals) {
+RT_DEVICE void mbarrier_arrive(uint64_t* bar) {
   __threadfence_block();
-  atomicAdd(reinterpret_cast<unsigned*>(bar), static_cast<unsigned>(arrivals));
+  atomicAdd(reinterpret_cast<unsigned*>(bar), 1u);
 }
 RT_DEVICE bool mbarrier_done(uint64_t* bar, uint32_t phase) {
   const uint64_t v = *const_cast<volatile uint64_t*>(bar);

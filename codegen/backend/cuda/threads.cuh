@@ -104,6 +104,7 @@ RT_DEVICE float settled(float x) {
 //   0      block_barrier    all threads that compute; remaining_barrier
 //   1      rtask_barrier    the running rTask's
 //   2      the loader       its ring is ready
+//   3      groups_barrier   all warp groups of the running rTask
 //   4, 5   direct steps     descriptors are fetched, of even and of odd steps
 //   6, 7   direct steps     descriptors are used, of even and of odd steps
 //   8 …    group_barrier    warp groups of the running rTask
@@ -146,6 +147,7 @@ RT_DEVICE void wait_for_used(uint32_t odd, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(6 + odd), "r"(threads) : "memory");
 }
 constexpr int kMostGroups = 8;
+RT_DEVICE void groups_barrier(int threads) { asm volatile("bar.sync 3, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void group_barrier(int group) { asm volatile("bar.sync %0, 128;" ::"r"(8 + group) : "memory"); }
 
 }  // namespace rt::detail

@@ -15,8 +15,8 @@
 namespace rt::emu {
 
 constexpr int kWarp = 32;
-constexpr int kBarriers = 16;
-constexpr int kRemainingBarrier = 3;  // which no other primitive uses
+constexpr int kBarriers = 18;  // those of the device, and two of which it knows no number
+constexpr int kRemainingBarrier = 16;
 constexpr int kNone = -1;
 constexpr size_t kGuardBytes = 64;
 constexpr unsigned char kGuard = 0xA5;

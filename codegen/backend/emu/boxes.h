@@ -35,6 +35,8 @@ void fill_rows(char* stage, const char* first, const TiledMatrix& m, uint32_t co
   }
 }
 
+inline void prefetch_map(const char*) {}
+
 inline void fill_box(char* stage, uint64_t*, const char*, const char* first, const TiledMatrix& m, uint32_t column,
                      uint32_t row) {
   fill_rows(stage, first, m, column,

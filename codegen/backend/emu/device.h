@@ -57,6 +57,7 @@ RT_EMU_QUIET inline void wait_for_used(uint32_t odd, int threads) {
 
 constexpr int kMostGroups = 8;
 RT_EMU_QUIET inline void group_barrier(int group) { emu::running_block->barrier(8 + group, 128); }
+RT_EMU_QUIET inline void groups_barrier(int threads) { emu::running_block->barrier(3, threads); }
 
 // ThreadSanitizer does not know fences, so it is told what they order: a relaxed load is an acquire once a fence comes
 // behind it, and a relaxed store is a release where a fence stands before it. Without their fences both order nothing.
@@ -183,9 +184,7 @@ RT_EMU_QUIET inline void mbarrier_init(uint64_t* bar, int arrivals) {
   m->completed = 0, m->arrived = 0, m->expected = static_cast<uint16_t>(arrivals);
 }
 inline void mbarrier_init_done() {}
-RT_EMU_QUIET inline void mbarrier_arrive(uint64_t* bar, int arrivals) {
-  for (int i = 0; i < arrivals; ++i) emu::running_block->mbarrier_arrive(mbarrier(bar));
-}
+RT_EMU_QUIET inline void mbarrier_arrive(uint64_t* bar) { emu::running_block->mbarrier_arrive(mbarrier(bar)); }
 template <class Report>
 inline void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report*, const Report& r) {
   Patience patience(patience_ns);
@@ -216,11 +215,8 @@ inline void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t b
 
 // When all warps have given a stage back, it is poisoned: a lane that reads it later finds NaNs. ThreadSanitizer does
 // not see that; for it the next copy into the stage is what overwrites it.
-RT_EMU_QUIET inline void free_stage(char* stage, int bytes, uint64_t* empty, int warps) {
-  if (thread_index() % emu::kWarp != 0) return;
-  bool last = false;
-  for (int i = 0; i < warps; ++i) last = emu::running_block->mbarrier_arrive(mbarrier(empty));
-  if (!last) return;
+RT_EMU_QUIET inline void free_stage(char* stage, int bytes, uint64_t* empty, bool one) {
+  if (!one || !emu::running_block->mbarrier_arrive(mbarrier(empty))) return;
   volatile char* p = stage;
   for (int i = 0; i < bytes; ++i) p[i] = static_cast<char>(0xFF);
 }

@@ -16,16 +16,14 @@
 
 namespace rt {
 
-// Rings of so many stages, each of Boxes boxes of Rows rows that lie beside each other in the matrix. All rings' stages
-// come first in shared memory, from a multiple of kAlign on; behind them are each ring's `full` mbarriers and its
-// `empty` ones.
-template <int Rings, int Stages, int Rows, int Boxes>
+// Rings of so many stages of so many bytes each. All rings' stages come first in shared memory, from a multiple of
+// kAlign on; behind them are each ring's `full` mbarriers and its `empty` ones.
+template <int Rings, int Stages, int StageBytes>
 struct BoxRings {
-  // Boxes have 128 bytes a row, and begin at multiples of 1024 bytes.
-  static constexpr int kBoxBytes = 128 * Rows, kStageBytes = Boxes * kBoxBytes, kAlign = 1024;
+  static constexpr int kStageBytes = StageBytes, kAlign = 1024;  // boxes begin at multiples of that
   static constexpr int kRingBytes = Stages * kStageBytes, kPlaceOfMbarriers = Rings * kRingBytes;
   static constexpr int kBytes = kPlaceOfMbarriers + 16 * Rings * Stages;
-  static_assert(kBoxBytes % kAlign == 0);
+  static_assert(kStageBytes % kAlign == 0);
 
   RT_DEVICE static char* stages(char* at, int ring) { return at + ring * kRingBytes; }
   RT_DEVICE static uint64_t* full(char* at, int ring) {
@@ -52,20 +50,20 @@ struct BoxRings {
   class Reader {
    public:
     RT_DEVICE Reader(const Task& t, char* at, int ring)
-        : watch_(t.stream.watch()), stages_(stages(at, ring)), full_(full(at, ring)) {}
+        : watch_(t.stream.watch()), stages_(stages(at, ring)), full_(full(at, ring)), one_(t.tid % 32 == 0) {}
 
-    // The boxes of the next stage; waits until they have come.
-    RT_DEVICE const char* next() {
+    // Where the boxes of the next stage are, or will be.
+    RT_DEVICE const char* ahead() const { return stage(taken_); }
+    // Takes the next stage; waits until its boxes have come.
+    RT_DEVICE void take() {
       detail::mbarrier_wait(full_ + taken_.stage, taken_.phase, watch_.patience_ns, watch_.notes, watch_.report);
-      const char* boxes = stage(taken_);
       pass(taken_);
-      return boxes;
     }
 
     // The warp does not read the stage any more that was taken first of those that are not done. All lanes call it.
     RT_DEVICE void done() {
       detail::sync_warp();
-      detail::free_stage(stage(done_), kStageBytes, full_ + Stages + done_.stage);
+      detail::free_stage(stage(done_), kStageBytes, full_ + Stages + done_.stage, one_);
       pass(done_);
     }
 
@@ -79,50 +77,42 @@ struct BoxRings {
     RT_DEVICE static void pass(RingPlace& p) {
       if (++p.stage == Stages) p.stage = 0, ++p.phase;
     }
-    RT_DEVICE char* stage(RingPlace p) const { return stages_ + p.stage * static_cast<uint32_t>(kStageBytes); }
+    RT_DEVICE char* stage(const RingPlace& p) const { return stages_ + p.stage * static_cast<uint32_t>(kStageBytes); }
 
     const Watch& watch_;
     char* stages_;
     uint64_t* full_;
+    bool one_;
     RingPlace taken_, done_;
   };
 
-  // What the sender's lanes call, all of them. Which boxes come says the walk: fill(stage, full, ring, box) sends for a
-  // box of a ring's next stage, of which kBytes come, and next() goes on to the stage behind it.
+  // What the sender's lanes call, all of them. Which boxes come says the walk: fill(stage, full, ring) sends for those
+  // of a ring's next stage, which are kBytes, and next() goes on to the stage behind it. kConstant says that they are
+  // of a constant.
   template <class Walk>
   class Sender {
    public:
     RT_DEVICE Sender(const Task& t, char* at, const Walk& walk)
         : watch_(t.stream.watch()), walk_(walk), at_(at), one_(t.tid % 32 == 0) {}
 
-    // Makes the mbarriers, for so many warps that read a ring.
-    RT_DEVICE void open(int readers) const { BoxRings::open(at_, one_, readers, 1); }
-
-    // Sends for the first of `stages` stages, as many as the rings have, and returns how many these are. The rTask has
-    // waited for its inputs, by Task::inputs or Task::wait_for_inputs.
-    RT_DEVICE int fill(int stages) {
-      stages = stages < Stages ? stages : Stages;
+    // Sends for so many stages: for as many as the rings have at once, and for the others as the groups give stages
+    // back. Unless boxes are of constants, the rTask has waited for its inputs, by Task::inputs or
+    // Task::wait_for_inputs.
+    RT_DEVICE void send(int stages) {
       if (one_) {
+        const int first = stages < Stages ? stages : Stages;
         detail::stored_before_copies();
         RT_NO_UNROLL
-        for (int s = 0; s < stages; ++s) send(s);
-      }
-      detail::sync_warp();
-      return stages;
-    }
-
-    // Sends for so many more stages, as the groups give them back.
-    RT_DEVICE void refill(int stages) {
-      if (one_) {
+        for (int s = 0; s < first; ++s) send_to(s);
         int s = 0;
         uint32_t phase = 0;
         RT_NO_UNROLL
-        for (; stages > 0; --stages) {
+        for (int left = stages - first; left > 0; --left) {
           RT_UNROLL
           for (int r = 0; r < Rings; ++r) {
             detail::mbarrier_wait(empty(at_, r) + s, phase, watch_.patience_ns, watch_.notes, watch_.report);
           }
-          send(s);
+          send_to(s);
           if (++s == Stages) s = 0, ++phase;
         }
       }
@@ -131,13 +121,11 @@ struct BoxRings {
 
    private:
     // Sends for the next boxes, into stage s of all rings.
-    RT_DEVICE void send(int s) {
+    RT_DEVICE void send_to(int s) {
       RT_UNROLL
       for (int r = 0; r < Rings; ++r) {
         uint64_t* bar = full(at_, r) + s;
-        char* boxes = stages(at_, r) + s * kStageBytes;
-        RT_UNROLL
-        for (int b = 0; b < Boxes; ++b) walk_.fill(boxes + b * kBoxBytes, bar, r, b);
+        walk_.fill(stages(at_, r) + s * kStageBytes, bar, r);
         detail::boxes_sent(bar, Walk::kBytes);
       }
       walk_.next();
@@ -186,6 +174,8 @@ class BoxSource {
  public:
   RT_DEVICE BoxSource(const Task& t, const TiledMatrix& m)
       : matrix_(m), map_(t.address(Ref{m.map})), first_(t.template ptr<const char>(Ref{m.at})) {}
+  // Brings the tensor map near, so that the first box need not wait for it.
+  RT_DEVICE void prefetch() const { detail::prefetch_map(map_); }
 
  protected:
   const TiledMatrix& matrix_;
@@ -199,7 +189,9 @@ class BoxSource {
 template <int Rows, int Boxes>
 class MatrixWalk : BoxSource {
  public:
+  using BoxSource::prefetch;
   static constexpr int kBytes = 128 * Rows * Boxes;
+  static constexpr bool kConstant = false;
   RT_DEVICE MatrixWalk(const Task& t, const TiledMatrix& m, int column, int row, int width, int count, int down)
       : BoxSource(t, m),
         begin_(static_cast<uint32_t>(column)),
@@ -208,9 +200,12 @@ class MatrixWalk : BoxSource {
         width_(static_cast<uint32_t>(width)),
         down_(static_cast<uint32_t>(down)),
         count_(count) {}
-  RT_DEVICE void fill(char* stage, uint64_t* full, int ring, int box) const {
-    detail::fill_box(stage, full, map_, first_, matrix_, column_ + static_cast<uint32_t>(box) * width_,
-                     row_ + static_cast<uint32_t>(ring * Rows));
+  RT_DEVICE void fill(char* stage, uint64_t* full, int ring) const {
+    RT_UNROLL
+    for (int b = 0; b < Boxes; ++b) {
+      detail::fill_box(stage + b * 128 * Rows, full, map_, first_, matrix_, column_ + static_cast<uint32_t>(b) * width_,
+                       row_ + static_cast<uint32_t>(ring * Rows));
+    }
   }
   RT_DEVICE void next() {
     column_ += Boxes * width_;
@@ -224,19 +219,32 @@ class MatrixWalk : BoxSource {
   int count_, sent_ = 0;
 };
 
+// In how many boxes so many rows come: each has 256 at most.
+constexpr int boxes_of(int rows) {
+  int boxes = (rows + 255) / 256;
+  while (rows % boxes != 0) ++boxes;
+  return boxes;
+}
+
 // Boxes of a packed constant, which follow each other in it, of so many rows of 128 bytes each: those from one row up
-// to another, again and again. Each goes to the given part of its stage, in units of 64 rows.
-template <int Rows, int Part>
+// to another, again and again. A stage has so many of them, from byte At on.
+template <int Rows, int Boxes, int At>
 class PackedWalk : BoxSource {
  public:
-  static constexpr int kBytes = 128 * Rows;
+  using BoxSource::prefetch;
+  static constexpr int kBytes = 128 * Rows * Boxes;
+  static constexpr bool kConstant = true;
   RT_DEVICE PackedWalk(const Task& t, const TiledMatrix& m, int begin, int end)
       : BoxSource(t, m), begin_(static_cast<uint32_t>(begin)), end_(static_cast<uint32_t>(end)), row_(begin_) {}
-  RT_DEVICE void fill(char* stage, uint64_t* full, int, int box) const {
-    if (box == Part) detail::fill_box(stage, full, map_, first_, matrix_, 0, row_);
+  RT_DEVICE void fill(char* stage, uint64_t* full, int) const {
+    RT_UNROLL
+    for (int b = 0; b < Boxes; ++b) {
+      const uint32_t down = static_cast<uint32_t>(b * Rows);
+      detail::fill_box(stage + At + b * 128 * Rows, full, map_, first_, matrix_, 0, row_ + down);
+    }
   }
   RT_DEVICE void next() {
-    row_ += Rows;
+    row_ += Boxes * Rows;
     if (row_ == end_) row_ = begin_;
   }
 
@@ -254,6 +262,7 @@ struct FilterTaps {
 template <int Rows>
 class ImageWalk : BoxSource {
  public:
+  using BoxSource::prefetch;
   using Position = detail::Position;
   static constexpr int kBytes = 128 * Rows;
 

@@ -95,19 +95,12 @@ class Stream {
     pass();
   }
 
-  // The same, without going on to the next chunk. It counts for so many warps: the warp itself, and those that leave
-  // the stream to it (leave).
-  RT_DEVICE void give_back(int warps = 1) const {
+  // The same, without going on to the next chunk.
+  RT_DEVICE void give_back() const {
     detail::sync_warp();  // each lane has waited for the chunk by itself; from here on they are together again
     detail::note_chunk();
     watch_.pen.frees(number());
-    detail::free_stage(stage(), stage_bytes_, full_ + count_ + next_.stage, warps);
-  }
-
-  // A warp that takes none of the chunks of so many bytes calls this, where another warp gives them back for both.
-  RT_DEVICE void leave(int bytes) const {
-    RT_NO_UNROLL
-    for (; bytes > 0; bytes -= chunk_bytes_) detail::note_chunk();
+    detail::free_stage(stage(), stage_bytes_, full_ + count_ + next_.stage, detail::thread_index() % 32 == 0);
   }
 
   // Goes on to the next chunk, and leaves the giving back of the front one to another copy of the stream.
