@@ -7,8 +7,8 @@
 //   sender     waits for `empty` of a stage unless it was never filled; the copies complete `full`
 //   warps      wait for `full`; read; arrive at `empty`
 //
-// One warp sends for all groups, and takes as long for a stage as its instructions take one after another. Hence it
-// does nothing else, and its loop is short (RATIONALE.md).
+// A sender takes as long for a stage as its instructions take one after another. Hence it does nothing else, its loop
+// is short, and each of two operands may have a sender of its own (RATIONALE.md).
 #pragma once
 
 #include "rt/device/device.cuh"
