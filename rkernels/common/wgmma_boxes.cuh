@@ -53,13 +53,16 @@ RT_DEVICE void open_boxes(const rt::Task& t, int sender, int readers) {
   t.sync();
 }
 
-// What a sender does: it sends for so many stages. Boxes of constants are sent for before the inputs are there.
+// What a sender does: it sends for so many stages. The first boxes of constants are sent for before the inputs are
+// there, for which all threads wait together: later ones need stages that groups give back.
 template <class Rings, class Walk>
 RT_DEVICE void send_boxes(const rt::Task& t, char* at, const Walk& walk, int stages) {
   if (t.tid % 32 == 0) walk.prefetch();
   if constexpr (!Walk::kConstant) t.wait_for_inputs();
-  typename Rings::template Sender<Walk>(t, at, walk).send(stages);
-  if constexpr (Walk::kConstant) t.wait_for_inputs();  // each thread asks for them once
+  typename Rings::template Sender<Walk> sender(t, at, walk);
+  const int first = sender.fill(stages);
+  if constexpr (Walk::kConstant) t.wait_for_inputs();
+  sender.refill(stages - first);
 }
 
 // Stores a group's sums of 64 rows of a tile, from the given row on, through the epilogue, T::kColumns columns after

@@ -95,24 +95,31 @@ struct BoxRings {
     RT_DEVICE Sender(const Task& t, char* at, const Walk& walk)
         : watch_(t.stream.watch()), walk_(walk), at_(at), one_(t.tid % 32 == 0) {}
 
-    // Sends for so many stages: for as many as the rings have at once, and for the others as the groups give stages
-    // back. Unless boxes are of constants, the rTask has waited for its inputs, by Task::inputs or
-    // Task::wait_for_inputs.
-    RT_DEVICE void send(int stages) {
+    // Sends for the first of `stages` stages, as many as the rings have, and returns how many these are. Unless boxes
+    // are of constants, the rTask has waited for its inputs, by Task::inputs or Task::wait_for_inputs.
+    RT_DEVICE int fill(int stages) {
+      stages = stages < Stages ? stages : Stages;
       if (one_) {
-        const int first = stages < Stages ? stages : Stages;
         detail::stored_before_copies();
         RT_NO_UNROLL
-        for (int s = 0; s < first; ++s) send_to(s);
+        for (int s = 0; s < stages; ++s) send(s);
+      }
+      detail::sync_warp();
+      return stages;
+    }
+
+    // Sends for so many more stages, as the groups give them back.
+    RT_DEVICE void refill(int stages) {
+      if (one_) {
         int s = 0;
         uint32_t phase = 0;
         RT_NO_UNROLL
-        for (int left = stages - first; left > 0; --left) {
+        for (; stages > 0; --stages) {
           RT_UNROLL
           for (int r = 0; r < Rings; ++r) {
             detail::mbarrier_wait(empty(at_, r) + s, phase, watch_.patience_ns, watch_.notes, watch_.report);
           }
-          send_to(s);
+          send(s);
           if (++s == Stages) s = 0, ++phase;
         }
       }
@@ -121,7 +128,7 @@ struct BoxRings {
 
    private:
     // Sends for the next boxes, into stage s of all rings.
-    RT_DEVICE void send_to(int s) {
+    RT_DEVICE void send(int s) {
       RT_UNROLL
       for (int r = 0; r < Rings; ++r) {
         uint64_t* bar = full(at_, r) + s;
