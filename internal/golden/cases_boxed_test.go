@@ -27,7 +27,7 @@ func TestProductsOfBoxes(t *testing.T) {
 // Sums leave through an epilogue that has operands of columns and of rows.
 func TestStrips(t *testing.T) {
 	c := Case{
-		Name: "strips", SMs: 5, In: "%x: float32[513,40], %r: float32[513,264]",
+		Name: "strips", Of: "gemm_strip", SMs: 5, In: "%x: float32[513,40], %r: float32[513,264]",
 		Body: weights("b", 40, 264) + weights("c", 264) + fused("MatMul",
 			"%px: float32[513,40], %pb: float32[40,264], %pc: float32[264], %pr: float32[513,264]",
 			"%m = MatMul(%px, %pb)\n%s = Add(%m, %pc)\n%z = Add(%s, %pr)", "%z", "%x, %b, %c, %r"),
@@ -43,11 +43,11 @@ func TestStrips(t *testing.T) {
 // not exist, and epilogues with and without operands of rows.
 func TestColumns(t *testing.T) {
 	plain := Case{
-		Name: "plain", SMs: 4, In: "%x: float32[1093,88]",
+		Name: "plain", Of: "gemm_column", SMs: 4, In: "%x: float32[1093,88]",
 		Body: weights("b", 88, 140) + "%a = Softmax(%x)\n%y = MatMul(%a, %b)", Out: "%y",
 	}
 	residual := Case{
-		Name: "residual", SMs: 4, In: "%x: float32[1093,72], %r: float32[1093,200]",
+		Name: "residual", Of: "gemm_column", SMs: 4, In: "%x: float32[1093,72], %r: float32[1093,200]",
 		Body: weights("b", 72, 200) + weights("c", 200) + fused("MatMul",
 			"%px: float32[1093,72], %pb: float32[72,200], %pc: float32[200], %pr: float32[1093,200]",
 			"%m = MatMul(%px, %pb)\n%s = Add(%m, %pc)\n%u = Add(%s, %pr)\n%z = Relu(%u)", "%z", "%x, %b, %c, %r"),
@@ -58,7 +58,7 @@ func TestColumns(t *testing.T) {
 	float.Name, float.Precision = "tf32", precision.TF32
 	cases = append(cases, float)
 	images := convCase("Conv", "2,136,18,31", []int{56, 136, 1, 1}, 56, "")
-	images.SMs = 2
+	images.SMs, images.Of = 2, "gemm_column"
 	for _, c := range append([]Case{plain, residual}, OnlyChannelsLast([]Case{images})...) {
 		cases = append(cases, c.stored(precision.FP16))
 	}
@@ -71,12 +71,12 @@ func TestColumns(t *testing.T) {
 func TestConvTurns(t *testing.T) {
 	conv := func(sms int, x string, w []int, attrs string) Case {
 		c := convCase("Conv", x, w, w[0], attrs)
-		c.SMs = sms
+		c.SMs, c.Of = sms, "conv_turns"
 		return c
 	}
 	residual := Case{
-		Name: "residual", SMs: 2, In: "%x: float32[3,64,15,13], %r: float32[3,200,15,13]",
-		Body: weights("w", 200, 64, 3, 3) + weights("b", 200) + fused("Conv",
+		Name: "residual", Of: "conv_turns", SMs: 2, In: "%x: float32[3,64,15,13], %rt: float32[3,200,15,13]",
+		Body: "%r = Neg(%rt)\n" + weights("w", 200, 64, 3, 3) + weights("b", 200) + fused("Conv",
 			"%px: float32[3,64,15,13], %pw: float32[200,64,3,3], %pb: float32[200], %pr: float32[3,200,15,13]",
 			"%m = Conv(%px, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z",
 			"%x, %w, %b, %r"), Out: "%y",
@@ -102,13 +102,13 @@ func TestConvTurns(t *testing.T) {
 // odd number of tiles an rTask, several beside each other, and epilogues with and without operands of rows.
 func TestTurns(t *testing.T) {
 	plain := Case{
-		Name: "plain", SMs: 4, In: "%x: float32[1093,88]",
-		Body: weights("b", 88, 140) + "%a = Softmax(%x)\n%y = MatMul(%a, %b)", Out: "%y",
+		Name: "plain", Of: "gemm_turns", SMs: 4, In: "%x: float32[1093,264]",
+		Body: weights("b", 264, 140) + "%a = Softmax(%x)\n%y = MatMul(%a, %b)", Out: "%y",
 	}
 	residual := Case{
-		Name: "residual", SMs: 2, In: "%x: float32[389,72], %r: float32[389,328]",
-		Body: weights("b", 72, 328) + weights("c", 328) + fused("MatMul",
-			"%px: float32[389,72], %pb: float32[72,328], %pc: float32[328], %pr: float32[389,328]",
+		Name: "residual", Of: "gemm_turns", SMs: 2, In: "%x: float32[389,264], %r: float32[389,328]",
+		Body: weights("b", 264, 328) + weights("c", 328) + fused("MatMul",
+			"%px: float32[389,264], %pb: float32[264,328], %pc: float32[328], %pr: float32[389,328]",
 			"%m = MatMul(%px, %pb)\n%s = Add(%m, %pc)\n%u = Add(%s, %pr)\n%z = Relu(%u)", "%z", "%x, %b, %c, %r"),
 		Out: "%y",
 	}

@@ -106,6 +106,9 @@ func prepare(c *Case, src *source, some *turns) (*prepared, error) {
 	if c.Precision == precision.TF32 {
 		keepTensor(p.g)
 	}
+	if err := c.keepOf(p.g); err != nil {
+		return nil, err
+	}
 	for _, op := range p.g.Ops {
 		// What rKernels poll themselves comes from others of a program: internal/difftest and codegen run whole ones.
 		op.Candidates = slices.DeleteFunc(op.Candidates, func(c *roperator.Candidate) bool { return c.Like != nil })
@@ -142,6 +145,24 @@ func (p *prepared) addInPlace(src *source, c *roperator.Candidate) int {
 	offsets := slices.Clone(p.offsets)
 	offsets[result.ID] = offsets[operands[0].ID]
 	return src.add(c, offsets, nil)
+}
+
+// keepOf leaves rOperators the candidates that the case is about.
+func (c *Case) keepOf(g *roperator.Graph) error {
+	if c.Of == "" {
+		return nil
+	}
+	other := func(cand *roperator.Candidate) bool { return cand.Inst.Kernel.Name != c.Of }
+	found := false
+	for _, op := range g.Ops {
+		if slices.ContainsFunc(op.Candidates, func(cand *roperator.Candidate) bool { return !other(cand) }) {
+			op.Candidates, found = slices.DeleteFunc(op.Candidates, other), true
+		}
+	}
+	if !found {
+		return fmt.Errorf("no rOperator has a candidate of %s", c.Of)
+	}
+	return nil
 }
 
 // keepTensor leaves rOperators that have candidates on tensor cores no others: those are the same under every precision.

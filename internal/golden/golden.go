@@ -36,6 +36,9 @@ type Case struct {
 	InPlace bool
 	// ChannelsLast stores all results of at least three dims, other than outputs, with dim 1 innermost.
 	ChannelsLast bool
+	// Of names the rKernel that the case is about: rOperators that have candidates of it check no others, which other
+	// cases do. It is an error if none has.
+	Of string
 	// SMs is how many multiprocessors the device has that candidates are for; 0 stands for those of an h200. With few of
 	// them rTasks become long.
 	SMs int
