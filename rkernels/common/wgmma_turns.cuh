@@ -72,4 +72,28 @@ RT_DEVICE void take_turns(const rt::Task& t, int tiles, int count, Store store) 
   }
 }
 
+// An rTask of warp groups that take turns: a.tall×a.wide tiles of the a.tiles_m×a.tiles_n of M×N results, each of
+// a.tiles_k stages; a.columns rTasks lie beside each other. Rows(t, a, m, wide) sends for the rows of its tiles: those
+// of row m of tiles come first, for each of the `wide` tiles there. `columns` is the other operand, which is constant.
+template <class T, class Epi, class Rows, class Args>
+RT_DEVICE void compute_turns(const rt::Task& t, const Args& a, const rt::TiledMatrix& columns, int M, int N,
+                             int rtask) {
+  int row = rtask;
+  const int n = take_digit(row, a.columns) * a.wide, m = row * a.tall;
+  const int wide = a.tiles_n - n < a.wide ? a.tiles_n - n : a.wide;
+  const int tiles = (a.tiles_m - m < a.tall ? a.tiles_m - m : a.tall) * wide;
+  const int sender = rt::settled(t.tid / 32) - T::kThreads / 32, stages = tiles * a.tiles_k, rows = T::BN * a.tiles_k;
+  open_turns<T>(t, sender);
+  if (sender == 0) return send_boxes<typename T::Rings>(t, T::first(t), Rows(t, a, m, wide), stages);
+  if (sender == 1)
+    return send_boxes<typename T::Rings>(t, T::first(t), typename T::Columns(t, columns, n * rows, (n + wide) * rows),
+                                         stages);
+  t.wait_for_inputs();
+  take_turns<T>(t, tiles, a.tiles_k, [&](const typename T::Acc& acc, int half, int tile) {
+    const TilePlace place{0, (m + tile / wide) * T::BM, (n + tile % wide) * T::BN, M, N};
+    const int group = rt::settled(t.tid / 128);
+    drain_rows<T, Epi>(t, acc, T::sums(t, group), group, 64 * half, a.out, a.epi, place);
+  });
+}
+
 }  // namespace rk

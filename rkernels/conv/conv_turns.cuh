@@ -29,22 +29,7 @@ struct ConvTurns {
   };
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
-    int row = rtask;
-    const int n = take_digit(row, a.columns) * a.wide, m = row * a.tall;
-    const int wide = a.tiles_n - n < a.wide ? a.tiles_n - n : a.wide;
-    const int tiles = (a.tiles_m - m < a.tall ? a.tiles_m - m : a.tall) * wide;
-    const int sender = rt::settled(t.tid / 32) - T::kThreads / 32, stages = tiles * a.tiles_k, rows = BN * a.tiles_k;
-    open_turns<T>(t, sender);
-    if (sender == 0) return send_boxes<typename T::Rings>(t, T::first(t), Rows(t, a, m, wide), stages);
-    if (sender == 1)
-      return send_boxes<typename T::Rings>(t, T::first(t), typename T::Columns(t, a.w, n * rows, (n + wide) * rows),
-                                           stages);
-    t.wait_for_inputs();
-    take_turns<T>(t, tiles, a.tiles_k, [&](const typename T::Acc& acc, int half, int tile) {
-      const TilePlace place{0, (m + tile / wide) * T::BM, (n + tile % wide) * BN, a.positions, a.out_channels};
-      const int group = rt::settled(t.tid / 128);
-      drain_rows<T, Epi>(t, acc, T::sums(t, group), group, 64 * half, a.out, a.epi, place);
-    });
+    compute_turns<T, Epi, Rows>(t, a, a.w, a.positions, a.out_channels, rtask);
   }
 
  private:
