@@ -49,6 +49,8 @@ const prelude = `#include "rt/host/harness.cuh"
 #include "common/operand.cuh"
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
+#include <sys/mman.h>
 `
 
 // build compiles the source of the program with the given name, which must be another one for each call.
