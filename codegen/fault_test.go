@@ -37,7 +37,7 @@ func TestMissingWaitShows(t *testing.T) {
 // sanitized runs the program in dir under ThreadSanitizer, with its threads in the order of seed, and returns what that
 // found, or "".
 func sanitized(t *testing.T, s *stencilPlan, dir string, seed uint64) string {
-	flags := []string{"-fsanitize=thread", "-g"}
+	flags := []string{"-fsanitize=thread", "-g1"}
 	lib := buildEmulated(t, dir, "stencil", flags...)
 	env := []string{"TSAN_OPTIONS=halt_on_error=0 exitcode=66"}
 	l, err := runner.Open(t.Context(), lib, runner.Options{Flags: flags, Env: env, Seed: seed})

@@ -185,7 +185,7 @@ func TestRingFaults(t *testing.T) {
 func TestRingUnderThreadSanitizer(t *testing.T) {
 	t.Parallel()
 	opt := runner.Options{Env: []string{"TSAN_OPTIONS=halt_on_error=0 exitcode=66"},
-		Flags: []string{"-fsanitize=thread", "-g"}}
+		Flags: []string{"-fsanitize=thread", "-g1"}}
 	s, dir := emitFaulty(t)
 	lib := buildEmulated(t, dir, "stencil", opt.Flags...)
 	if _, err := s.runFaulty(t, lib, "", opt); err != nil {

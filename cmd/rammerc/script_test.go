@@ -56,7 +56,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MODELS", models)
 			e.Setenv("XDG_CACHE_HOME", cache)
-			for _, v := range []string{"CXX", "NVCC", "CUDA_HOME", "CUDA_PATH", process.PythonVariable} {
+			for _, v := range []string{"CXX", "CXXFLAGS", "NVCC", "CUDA_HOME", "CUDA_PATH", process.PythonVariable} {
 				e.Setenv(v, os.Getenv(v))
 			}
 			return nil

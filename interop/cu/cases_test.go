@@ -13,6 +13,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/rammerc/rammerc/internal/npy"
+	"github.com/rammerc/rammerc/internal/testbuild"
 	rammercu "github.com/rammerc/rammerc/interop/cu"
 )
 
@@ -38,11 +39,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if casesDir != "" {
-		os.RemoveAll(casesDir)
-	}
-	os.Exit(code)
+	testbuild.Main(m, testbuild.Unoptimised, func() {
+		if casesDir != "" {
+			os.RemoveAll(casesDir)
+		}
+	})
 }
 
 // cases are those in $RAMMER_CU_CASES, which run on the GPU at hand, or else some for the emulated driver.

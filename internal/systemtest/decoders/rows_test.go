@@ -65,7 +65,7 @@ func TestRowsInWordsUnderThreadSanitizer(t *testing.T) {
 	model := decoderModel(t, "token_tiny")
 	// ThreadSanitizer can follow the threads of few vEUs alone.
 	o := rowOptions(t, model, fewVEUs(t), "", "bf16")
-	if _, err := cxx.BuildLibrary(t.Context(), o.Out, "token_tiny", "-fsanitize=thread", "-g"); err != nil {
+	if _, err := cxx.BuildLibrary(t.Context(), o.Out, "token_tiny", "-fsanitize=thread", "-g1"); err != nil {
 		t.Fatal(err)
 	}
 	v := commands.VerifyOptions{Model: model, RandomSeed: 1, RandomMax: 512, Samples: 1}

@@ -173,7 +173,7 @@ func TestStagedStepsUnderThreadSanitizer(t *testing.T) {
 		t.Error(err)
 	}
 	c := stagedBarriers[0]
-	v.Path, v.Model, v.Plan = plantStagedFault(t, cxx, model, c.old, c.new, "-O0", "-fsanitize=thread", "-g"), model, ""
+	v.Path, v.Model, v.Plan = plantStagedFault(t, cxx, model, c.old, c.new, "-O0", "-fsanitize=thread", "-g1"), model, ""
 	_, err := commands.Verify(&driver.Job{}, v)
 	for _, want := range []string{"data race", "import_", "compute_rtask"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
