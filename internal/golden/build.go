@@ -38,8 +38,17 @@ type workshop struct {
 	err      error // of the preparation
 }
 
-// programs is used by all tests of this process; the package's TestMain removes it.
+// programs is used by all tests of this process.
 var programs workshop
+
+// Main runs the tests of a package, removes what their programs share, and ends the process. It is what a TestMain calls.
+func Main(tests interface{ Run() int }) {
+	code := tests.Run()
+	if err := programs.remove(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
 
 // preludeFile is what every program includes first: the emulator, the run time and the parts that all rKernels share.
 const preludeFile = "prelude.h"

@@ -17,7 +17,7 @@ func TestProductsOfBoxes(t *testing.T) {
 		cases = append(cases, Case{
 			Name: fmt.Sprintf("%dx%dx%d", c.m, c.k, c.n), Precision: precision.TF32,
 			In:   fmt.Sprintf("%%x: float32[%d,%d]", c.m, c.k),
-			Body: weights("b", c.k, c.n) + "%a = Softmax(%x)\n%y = MatMul(%a, %b)", Out: "%y",
+			Body: Weights("b", c.k, c.n) + "%a = Softmax(%x)\n%y = MatMul(%a, %b)", Out: "%y",
 		})
 	}
 	Check(t, cases)
@@ -28,12 +28,12 @@ func TestProductsOfBoxes(t *testing.T) {
 func TestStrips(t *testing.T) {
 	c := Case{
 		Name: "strips", Of: "gemm_strip", SMs: 5, In: "%x: float32[513,40], %r: float32[513,264]",
-		Body: weights("b", 40, 264) + weights("c", 264) + fused("MatMul",
+		Body: Weights("b", 40, 264) + Weights("c", 264) + Fused("MatMul",
 			"%px: float32[513,40], %pb: float32[40,264], %pc: float32[264], %pr: float32[513,264]",
 			"%m = MatMul(%px, %pb)\n%s = Add(%m, %pc)\n%z = Add(%s, %pr)", "%z", "%x, %b, %c, %r"),
 		Out: "%y",
 	}
-	cases := []Case{c.stored(precision.FP16), c.stored(precision.BF16)}
+	cases := []Case{c.Stored(precision.FP16), c.Stored(precision.BF16)}
 	c.Precision = precision.TF32
 	Check(t, append(cases, c))
 }
@@ -44,23 +44,23 @@ func TestStrips(t *testing.T) {
 func TestColumns(t *testing.T) {
 	plain := Case{
 		Name: "plain", Of: "gemm_column", SMs: 4, In: "%x: float32[1093,88]",
-		Body: weights("b", 88, 140) + "%a = Softmax(%x)\n%y = MatMul(%a, %b)", Out: "%y",
+		Body: Weights("b", 88, 140) + "%a = Softmax(%x)\n%y = MatMul(%a, %b)", Out: "%y",
 	}
 	residual := Case{
 		Name: "residual", Of: "gemm_column", SMs: 4, In: "%x: float32[1093,72], %r: float32[1093,200]",
-		Body: weights("b", 72, 200) + weights("c", 200) + fused("MatMul",
+		Body: Weights("b", 72, 200) + Weights("c", 200) + Fused("MatMul",
 			"%px: float32[1093,72], %pb: float32[72,200], %pc: float32[200], %pr: float32[1093,200]",
 			"%m = MatMul(%px, %pb)\n%s = Add(%m, %pc)\n%u = Add(%s, %pr)\n%z = Relu(%u)", "%z", "%x, %b, %c, %r"),
 		Out: "%y",
 	}
-	cases := []Case{residual.stored(precision.BF16)}
+	cases := []Case{residual.Stored(precision.BF16)}
 	float := plain
 	float.Name, float.Precision = "tf32", precision.TF32
 	cases = append(cases, float)
-	images := convCase("Conv", "2,136,18,31", []int{56, 136, 1, 1}, 56, "")
+	images := ConvCase("Conv", "2,136,18,31", []int{56, 136, 1, 1}, 56, "")
 	images.SMs, images.Of = 2, "gemm_column"
 	for _, c := range append([]Case{plain, residual}, OnlyChannelsLast([]Case{images})...) {
-		cases = append(cases, c.stored(precision.FP16))
+		cases = append(cases, c.Stored(precision.FP16))
 	}
 	Check(t, cases)
 }
@@ -70,13 +70,13 @@ func TestColumns(t *testing.T) {
 // exist, and a residual.
 func TestConvTurns(t *testing.T) {
 	conv := func(sms int, x string, w []int, attrs string) Case {
-		c := convCase("Conv", x, w, w[0], attrs)
+		c := ConvCase("Conv", x, w, w[0], attrs)
 		c.SMs, c.Of = sms, "conv_turns"
 		return c
 	}
 	residual := Case{
 		Name: "residual", Of: "conv_turns", SMs: 2, In: "%x: float32[3,64,15,13], %rt: float32[3,200,15,13]",
-		Body: "%r = Neg(%rt)\n" + weights("w", 200, 64, 3, 3) + weights("b", 200) + fused("Conv",
+		Body: "%r = Neg(%rt)\n" + Weights("w", 200, 64, 3, 3) + Weights("b", 200) + Fused("Conv",
 			"%px: float32[3,64,15,13], %pw: float32[200,64,3,3], %pb: float32[200], %pr: float32[3,200,15,13]",
 			"%m = Conv(%px, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z",
 			"%x, %w, %b, %r"), Out: "%y",
@@ -90,11 +90,11 @@ func TestConvTurns(t *testing.T) {
 	}
 	var all []Case
 	for _, c := range OnlyChannelsLast(cases) {
-		all = append(all, c.stored(precision.FP16))
+		all = append(all, c.Stored(precision.FP16))
 		c.Precision = precision.TF32
 		all = append(all, c)
 	}
-	all = append(all, OnlyChannelsLast([]Case{residual})[0].stored(precision.BF16))
+	all = append(all, OnlyChannelsLast([]Case{residual})[0].Stored(precision.BF16))
 	Check(t, all)
 }
 
@@ -103,18 +103,18 @@ func TestConvTurns(t *testing.T) {
 func TestTurns(t *testing.T) {
 	plain := Case{
 		Name: "plain", Of: "gemm_turns", SMs: 4, In: "%x: float32[1093,264]",
-		Body: weights("b", 264, 140) + "%a = Softmax(%x)\n%y = MatMul(%a, %b)", Out: "%y",
+		Body: Weights("b", 264, 140) + "%a = Softmax(%x)\n%y = MatMul(%a, %b)", Out: "%y",
 	}
 	residual := Case{
 		Name: "residual", Of: "gemm_turns", SMs: 2, In: "%x: float32[389,264], %r: float32[389,328]",
-		Body: weights("b", 264, 328) + weights("c", 328) + fused("MatMul",
+		Body: Weights("b", 264, 328) + Weights("c", 328) + Fused("MatMul",
 			"%px: float32[389,264], %pb: float32[264,328], %pc: float32[328], %pr: float32[389,328]",
 			"%m = MatMul(%px, %pb)\n%s = Add(%m, %pc)\n%u = Add(%s, %pr)\n%z = Relu(%u)", "%z", "%x, %b, %c, %r"),
 		Out: "%y",
 	}
-	cases := []Case{residual.stored(precision.BF16)}
+	cases := []Case{residual.Stored(precision.BF16)}
 	for _, c := range []Case{plain, residual} {
-		cases = append(cases, c.stored(precision.FP16))
+		cases = append(cases, c.Stored(precision.FP16))
 		c.Precision = precision.TF32
 		cases = append(cases, c)
 	}

@@ -1,6 +1,8 @@
 package golden
 
-import "testing"
+import (
+	"testing"
+)
 
 // Counted operators find few elements, many, or none, and fill up the rest of their results.
 func TestCounted(t *testing.T) {

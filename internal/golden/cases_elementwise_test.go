@@ -2,6 +2,7 @@ package golden
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ var elementTypes = []ir.DType{
 }
 
 // special are elements for which operators have rules of their own, such as zeros, halves, infinities and NaN.
-var special = []float64{0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, nan(), inf(), -inf(), 3, -3, 100, -100}
+var special = []float64{0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, math.NaN(), math.Inf(1), -math.Inf(1), 3, -3, 100, -100}
 
 // statement is the k-th statement of a body: an elementwise operator applied to as many of the operands %px, %py and
 // %pz as it takes.

@@ -1,6 +1,8 @@
 package golden
 
-import "testing"
+import (
+	"testing"
+)
 
 // Rows behind others, along each axis, and a number that a run is told.
 func TestExtents(t *testing.T) {

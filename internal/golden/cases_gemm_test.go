@@ -10,24 +10,6 @@ import (
 	"github.com/rammerc/rammerc/precision"
 )
 
-// weights is a statement that defines %name as a float32 constant with random elements of about 1.
-func weights(name string, dims ...int) string { return weightsOf(name, 0, dims...) }
-
-// weightsOf is the same with elements of about ten to the given power.
-func weightsOf(name string, power int, dims ...int) string {
-	rng := rand.New(rand.NewPCG(uint64(len(name)), uint64(dims[0])))
-	n, shape := 1, make([]string, len(dims))
-	for i, d := range dims {
-		n *= d
-		shape[i] = fmt.Sprint(d)
-	}
-	values := make([]string, n)
-	for i := range values {
-		values[i] = fmt.Sprintf("%.3fe%d", rng.NormFloat64(), power)
-	}
-	return fmt.Sprintf("%%%s = const float32[%s] {%s}\n", name, strings.Join(shape, ","), strings.Join(values, ", "))
-}
-
 // powers is a statement that defines %name as a float32 constant with powers of ten from one exponent to another.
 func powers(name, shape string, n int, from, to float64) string {
 	values := make([]string, n)
@@ -44,17 +26,17 @@ func ofManySizes() []Case {
 	zeros := map[string][]float64{"x": make([]float64, 150)}
 	var cases []Case
 	for _, c := range []struct{ name, body string }{
-		{"rows of many sizes", powers("f", "130,1", 130, -34, 34) + weights("b", 70, 96) + scaled + "%y = Div(%m, %f)"},
-		{"numbers that grow along k", powers("f", "1,70", 70, -20, 20) + weights("b", 70, 96) + scaled + "%y = Neg(%m)"},
-		{"numbers that shrink along k", powers("f", "1,70", 70, 20, -20) + weights("b", 70, 96) + scaled + "%y = Neg(%m)"},
-		{"large constant", weightsOf("b", 30, 70, 96) + matmul},
-		{"small constant", weightsOf("b", -30, 70, 96) + matmul},
-		{"constant of zeros", weightsOf("b", -60, 70, 96) + matmul},
+		{"rows of many sizes", powers("f", "130,1", 130, -34, 34) + Weights("b", 70, 96) + scaled + "%y = Div(%m, %f)"},
+		{"numbers that grow along k", powers("f", "1,70", 70, -20, 20) + Weights("b", 70, 96) + scaled + "%y = Neg(%m)"},
+		{"numbers that shrink along k", powers("f", "1,70", 70, 20, -20) + Weights("b", 70, 96) + scaled + "%y = Neg(%m)"},
+		{"large constant", WeightsOf("b", 30, 70, 96) + matmul},
+		{"small constant", WeightsOf("b", -30, 70, 96) + matmul},
+		{"constant of zeros", WeightsOf("b", -60, 70, 96) + matmul},
 	} {
 		cases = append(cases, Case{Name: c.name, In: "%x: float32[130,70]", Body: c.body, Out: "%y"})
 	}
 	return append(cases, Case{Name: "rows that begin with zeros", In: "%x: float32[130,70]", Set: zeros,
-		Body: weights("b", 70, 96) + matmul, Out: "%y"})
+		Body: Weights("b", 70, 96) + matmul, Out: "%y"})
 }
 
 func TestMatMul(t *testing.T) {
@@ -79,33 +61,33 @@ func TestMatMul(t *testing.T) {
 	add("heads", "%p: float32[20,3,16], %q: float32[20,3,16]",
 		"%x = Transpose(%p) {perm = [1, 0, 2]}\n%b = Transpose(%q) {perm = [1, 2, 0]}\n"+matmul)
 	add("split sum", "%x: float32[33,1100], %b: float32[1100,40]", matmul)
-	add("constant", "%x: float32[70,50]", weights("b", 50, 90)+matmul)
-	add("constant aligned", "%x: float32[130,64]", weights("b", 64, 128)+matmul)
-	add("constant few rows", "%x: float32[12,64]", weights("b", 64, 70)+matmul)
-	add("constant batch", "%x: float32[3,20,32]", weights("b", 3, 32, 40)+matmul)
-	add("constant batch broadcast", "%x: float32[2,3,20,32]", weights("b", 3, 32, 40)+matmul)
-	add("constant on the left", "%b: float32[2,50,90]", weights("x", 70, 50)+matmul)
-	add("vector of constant", "%x: float32[1,100]", weights("b", 100, 70)+matmul)
-	add("short vector of constant", "%x: float32[1,30]", weights("b", 30, 70)+matmul)
-	add("two rows of constant", "%x: float32[2,100]", weights("b", 100, 70)+matmul)
-	add("five rows of constant", "%x: float32[5,100]", weights("b", 100, 70)+matmul)
-	add("batched vector of constant", "%x: float32[3,1,100]", weights("b", 3, 100, 20)+matmul)
-	add("long vector of constant", "%x: float32[1,9000]", weights("b", 9000, 5)+matmul)
+	add("constant", "%x: float32[70,50]", Weights("b", 50, 90)+matmul)
+	add("constant aligned", "%x: float32[130,64]", Weights("b", 64, 128)+matmul)
+	add("constant few rows", "%x: float32[12,64]", Weights("b", 64, 70)+matmul)
+	add("constant batch", "%x: float32[3,20,32]", Weights("b", 3, 32, 40)+matmul)
+	add("constant batch broadcast", "%x: float32[2,3,20,32]", Weights("b", 3, 32, 40)+matmul)
+	add("constant on the left", "%b: float32[2,50,90]", Weights("x", 70, 50)+matmul)
+	add("vector of constant", "%x: float32[1,100]", Weights("b", 100, 70)+matmul)
+	add("short vector of constant", "%x: float32[1,30]", Weights("b", 30, 70)+matmul)
+	add("two rows of constant", "%x: float32[2,100]", Weights("b", 100, 70)+matmul)
+	add("five rows of constant", "%x: float32[5,100]", Weights("b", 100, 70)+matmul)
+	add("batched vector of constant", "%x: float32[3,1,100]", Weights("b", 3, 100, 20)+matmul)
+	add("long vector of constant", "%x: float32[1,9000]", Weights("b", 9000, 5)+matmul)
 	for _, d := range []string{"float64", "float16", "int32", "int64", "uint32", "uint64", "bfloat16"} {
 		add(d, fmt.Sprintf("%%x: %s[3,33,20], %%b: %s[20,40]", d, d), matmul)
 	}
-	add("epilogue", "%x: float32[33,64], %r: float32[33,70]", weights("b", 64, 70)+weights("c", 70)+fused("MatMul",
+	add("epilogue", "%x: float32[33,64], %r: float32[33,70]", Weights("b", 64, 70)+Weights("c", 70)+Fused("MatMul",
 		"%px: float32[33,64], %pb: float32[64,70], %pc: float32[70], %pr: float32[33,70]",
 		"%a = Relu(%px)\n%m = MatMul(%a, %pb)\n%s = Add(%m, %pc)\n%u = Sigmoid(%s)\n%z = Mul(%u, %pr)", "%z",
 		"%x, %b, %c, %r"))
-	add("epilogue of split sum", "%x: float32[16,1100], %r: float32[16,1]", weights("b", 1100, 7)+fused("MatMul",
+	add("epilogue of split sum", "%x: float32[16,1100], %r: float32[16,1]", Weights("b", 1100, 7)+Fused("MatMul",
 		"%px: float32[16,1100], %pb: float32[1100,7], %pr: float32[16,1]",
 		"%a = Exp(%px)\n%m = MatMul(%a, %pb)\n%z = Add(%m, %pr)", "%z", "%x, %b, %r"))
-	add("epilogue of vector", "%x: float32[1,128], %r: float32[1,20]", weights("b", 128, 20)+fused("MatMul",
+	add("epilogue of vector", "%x: float32[1,128], %r: float32[1,20]", Weights("b", 128, 20)+Fused("MatMul",
 		"%px: float32[1,128], %pb: float32[128,20], %pr: float32[1,20]",
 		"%a = Tanh(%px)\n%m = MatMul(%a, %pb)\n%z = Add(%m, %pr)", "%z", "%x, %b, %r"))
 	add("epilogue broadcast inside the batch", "%a: float32[2,3,20,8], %b: float32[2,3,8,16], %r: float32[2,1,1,16]",
-		fused("MatMul",
+		Fused("MatMul",
 			"%pa: float32[2,3,20,8], %pb: float32[2,3,8,16], %pr: float32[2,1,1,16]",
 			"%m = MatMul(%pa, %pb)\n%z = Add(%m, %pr)", "%z", "%a, %b, %r"))
 	Check(t, WithPrecisions(WithLayouts(cases)))
@@ -119,7 +101,7 @@ func TestFewRows(t *testing.T) {
 	add := func(m, k, n int) {
 		cases = append(cases, Case{
 			Name: fmt.Sprintf("%dx%dx%d", m, k, n), In: fmt.Sprintf("%%x: float32[%d,%d]", m, k),
-			Body: weights("b", k, n) + "%y = MatMul(%x, %b)", Out: "%y",
+			Body: Weights("b", k, n) + "%y = MatMul(%x, %b)", Out: "%y",
 		})
 	}
 	add(1, 1, 1)
@@ -135,12 +117,12 @@ func TestFewRows(t *testing.T) {
 	add(8, 1300, 10)
 	add(8, 40, 3)
 	cases = append(cases,
-		Case{Name: "batch", In: "%x: float32[2,3,2,132]", Body: weights("b", 3, 132, 21) + "%y = MatMul(%x, %b)",
+		Case{Name: "batch", In: "%x: float32[2,3,2,132]", Body: Weights("b", 3, 132, 21) + "%y = MatMul(%x, %b)",
 			Out: "%y"},
-		Case{Name: "transposed constant", In: "%x: float32[1,260]", Body: weights("b", 45, 260) + weights("c", 45) +
+		Case{Name: "transposed constant", In: "%x: float32[1,260]", Body: Weights("b", 45, 260) + Weights("c", 45) +
 			"%y = Gemm(%x, %b, %c) {transB = 1, alpha = 0.5}", Out: "%y"},
-		Case{Name: "pro- and epilogue", In: "%x: float32[3,1100], %r: float32[3,20]", Body: weights("b", 1100, 20) +
-			weights("c", 20) + fused("MatMul",
+		Case{Name: "pro- and epilogue", In: "%x: float32[3,1100], %r: float32[3,20]", Body: Weights("b", 1100, 20) +
+			Weights("c", 20) + Fused("MatMul",
 			"%px: float32[3,1100], %pb: float32[1100,20], %pc: float32[20], %pr: float32[3,20]",
 			"%l = Exp(%px)\n%m = MatMul(%l, %pb)\n%s = Add(%m, %pc)\n%u = Sigmoid(%s)\n%z = Mul(%u, %pr)", "%z",
 			"%x, %b, %c, %r"), Out: "%y"},
@@ -156,16 +138,16 @@ func TestNormalisedRows(t *testing.T) {
 		m, k, n := shape[0], shape[1], shape[2]
 		cases = append(cases, Case{
 			Name: fmt.Sprintf("%dx%dx%d", m, k, n), In: fmt.Sprintf("%%x: float32[%d,%d]", m, k),
-			Body: weights("b", k, n) + "%y = rammer.RMSMatMul(%x, %b) {rms_epsilon = 0.25f}", Out: "%y",
+			Body: Weights("b", k, n) + "%y = rammer.RMSMatMul(%x, %b) {rms_epsilon = 0.25f}", Out: "%y",
 		}, Case{ // rows far from 0 in comparison with their deviation
 			Name: fmt.Sprintf("%dx%dx%d, centred", m, k, n), In: fmt.Sprintf("%%x: float32[%d,%d]", m, k),
-			Body: weights("b", k, n) + "%far = const float32[1] {64}\n%x64 = Add(%x, %far)\n" +
+			Body: Weights("b", k, n) + "%far = const float32[1] {64}\n%x64 = Add(%x, %far)\n" +
 				"%y = rammer.RMSMatMul(%x64, %b) {rms_epsilon = 0.25f, centred = 1}", Out: "%y",
 		})
 	}
 	cases = append(cases, Case{
-		Name: "pro- and epilogue", In: "%x: float32[1,2,1100], %r: float32[1,2,20]", Body: weights("b", 1100, 20) +
-			fused("RMSMatMul", "%px: float32[1,2,1100], %pb: float32[1100,20], %pr: float32[1,2,20]",
+		Name: "pro- and epilogue", In: "%x: float32[1,2,1100], %r: float32[1,2,20]", Body: Weights("b", 1100, 20) +
+			Fused("RMSMatMul", "%px: float32[1,2,1100], %pb: float32[1100,20], %pr: float32[1,2,20]",
 				"%l = Relu(%px)\n%m = rammer.RMSMatMul(%l, %pb) {rms_epsilon = 0.25f}\n%u = Sigmoid(%m)\n%z = Mul(%u, %pr)",
 				"%z", "%x, %b, %r"), Out: "%y",
 	})
@@ -183,19 +165,19 @@ func TestSkinnyProducts(t *testing.T) {
 	for _, size := range [][3]int{{3, 128, 70}, {8, 3400, 9}, {3, 3333, 5}, {8, 512, 600},
 		{9, 1028, 530}, {32, 1100, 500}} {
 		m, k, n := size[0], size[1], size[2]
-		add(fmt.Sprintf("%%x: float32[%d,%d]", m, k), weights("b", k, n)+"%y = MatMul(%x, %b)")
+		add(fmt.Sprintf("%%x: float32[%d,%d]", m, k), Weights("b", k, n)+"%y = MatMul(%x, %b)")
 	}
-	add("%x: float32[2,4,260]", weights("b", 45, 260)+weights("c", 45)+
+	add("%x: float32[2,4,260]", Weights("b", 45, 260)+Weights("c", 45)+
 		"%v = rammer.View(%x) {shape = [8,260], strides = [260,1]}\n%y = Gemm(%v, %b, %c) {transB = 1, alpha = 0.5}")
-	add("%x: float32[3,2,4,132]", weights("b", 2, 132, 21)+"%y = MatMul(%x, %b)")
-	add("%x: float32[6,1100], %r: float32[6,20]", weights("b", 1100, 20)+weights("c", 20)+fused("MatMul",
+	add("%x: float32[3,2,4,132]", Weights("b", 2, 132, 21)+"%y = MatMul(%x, %b)")
+	add("%x: float32[6,1100], %r: float32[6,20]", Weights("b", 1100, 20)+Weights("c", 20)+Fused("MatMul",
 		"%px: float32[6,1100], %pb: float32[1100,20], %pc: float32[20], %pr: float32[6,20]",
 		"%l = Abs(%px)\n%m = MatMul(%l, %pb)\n%s = Add(%m, %pc)\n%u = LeakyRelu(%s)\n%z = Mul(%u, %pr)", "%z",
 		"%x, %b, %c, %r"))
-	add("%x: float32[4,516]", weights("b", 516, 33)+"%y = rammer.RMSMatMul(%x, %b) {rms_epsilon = 0.25f}")
+	add("%x: float32[4,516]", Weights("b", 516, 33)+"%y = rammer.RMSMatMul(%x, %b) {rms_epsilon = 0.25f}")
 	for _, size := range [][2]int{{4, 516}, {7, 3400}} {
 		m, k := size[0], size[1]
-		add(fmt.Sprintf("%%x: float32[%d,%d]", m, k), weights("b", k, 33)+
+		add(fmt.Sprintf("%%x: float32[%d,%d]", m, k), Weights("b", k, 33)+
 			"%y = rammer.RMSMatMul(%x, %b) {rms_epsilon = 0.25f, centred = 1}")
 	}
 	for i := range cases {
@@ -221,7 +203,7 @@ func TestGemm(t *testing.T) {
 				in := fmt.Sprintf("%%x: float32[%d,%d], %%c: float32[30]", a[0], a[1])
 				body := fmt.Sprintf("%%y = Gemm(%%x, %%b, %%c) {alpha = 0.5, beta = 2.0, transA = %d, transB = %d}", ta, tb)
 				if constant {
-					body = weights("b", b...) + body
+					body = Weights("b", b...) + body
 				} else {
 					in += fmt.Sprintf(", %%b: float32[%d,%d]", b[0], b[1])
 				}
@@ -230,7 +212,7 @@ func TestGemm(t *testing.T) {
 		}
 	}
 	cases = append(cases,
-		Case{Name: "vector", In: "%x: float32[1,200]", Body: weights("b", 77, 200) + weights("c", 77) +
+		Case{Name: "vector", In: "%x: float32[1,200]", Body: Weights("b", 77, 200) + Weights("c", 77) +
 			"%y = Gemm(%x, %b, %c) {transB = 1}", Out: "%y"},
 		Case{Name: "scalar bias", In: "%x: float32[9,20], %b: float32[20,8], %c: float32[1]",
 			Body: "%y = Gemm(%x, %b, %c)", Out: "%y"},
@@ -304,7 +286,7 @@ func TestWarpGroups(t *testing.T) {
 	add := func(m, k, n int) {
 		cases = append(cases, Case{
 			Name: fmt.Sprintf("%dx%dx%d", m, k, n), In: fmt.Sprintf("%%x: float32[%d,%d]", m, k),
-			Body: weights("b", k, n) + "%y = MatMul(%x, %b)", Out: "%y",
+			Body: Weights("b", k, n) + "%y = MatMul(%x, %b)", Out: "%y",
 		})
 	}
 	add(128, 64, 192)
@@ -324,12 +306,12 @@ func TestWarpGroups(t *testing.T) {
 		}
 	}
 	cases = append(cases,
-		Case{Name: "batch", In: "%x: float32[2,3,66,36]", Body: weights("b", 3, 36, 49) + "%y = MatMul(%x, %b)",
+		Case{Name: "batch", In: "%x: float32[2,3,66,36]", Body: Weights("b", 3, 36, 49) + "%y = MatMul(%x, %b)",
 			Out: "%y"},
-		Case{Name: "transposed input", In: "%p: float32[37,68]", Body: weights("b", 37, 52) +
+		Case{Name: "transposed input", In: "%p: float32[37,68]", Body: Weights("b", 37, 52) +
 			"%x = Transpose(%p)\n%y = MatMul(%x, %b)", Out: "%y"},
-		Case{Name: "pro- and epilogue", In: "%x: float32[67,50], %r: float32[67,70]", Body: weights("b", 50, 70) +
-			weights("c", 70) + fused("MatMul",
+		Case{Name: "pro- and epilogue", In: "%x: float32[67,50], %r: float32[67,70]", Body: Weights("b", 50, 70) +
+			Weights("c", 70) + Fused("MatMul",
 			"%px: float32[67,50], %pb: float32[50,70], %pc: float32[70], %pr: float32[67,70]",
 			"%a = Relu(%px)\n%m = MatMul(%a, %pb)\n%s = Add(%m, %pc)\n%u = Sigmoid(%s)\n%z = Mul(%u, %pr)", "%z",
 			"%x, %b, %c, %r"), Out: "%y"},

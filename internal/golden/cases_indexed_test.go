@@ -2,6 +2,7 @@ package golden
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 )
@@ -58,18 +59,18 @@ func TestGatherMap(t *testing.T) {
 	Check(t, WithStorage(WithLayouts([]Case{
 		{Name: "gather fused", In: "%x: float32[5,7], %i: int64[3], %b: float32[7]",
 			Range: map[string][2]float64{"i": {0, 4}}, Out: "%y",
-			Body: fused("Gather", "%px: float32[5,7], %pi: int64[3], %pb: float32[7]",
+			Body: Fused("Gather", "%px: float32[5,7], %pi: int64[3], %pb: float32[7]",
 				"%q = Neg(%px)\n%r = Gather(%q, %pi)\n%z = Add(%r, %pb)", "%z", "%x, %i, %b")},
 		{Name: "gather embeddings", In: "%i: int32[2,3], %p: float32[3,8]",
 			Range: map[string][2]float64{"i": {-5, 4}}, Out: "%y",
-			Body: "%x = const float32[5,8] splat(0.5)\n" + fused("Gather", "%px: float32[5,8], %pi: int32[2,3], %pb: float32[3,8]",
+			Body: "%x = const float32[5,8] splat(0.5)\n" + Fused("Gather", "%px: float32[5,8], %pi: int32[2,3], %pb: float32[3,8]",
 				"%r = Gather(%px, %pi)\n%z = Add(%r, %pb)", "%z", "%x, %i, %p")},
 		{Name: "gather across", In: "%x: float32[3,5,4], %i: int64[2,2], %b: float32[3,2,2,4]",
 			Range: map[string][2]float64{"i": {-5, 4}}, Out: "%y",
-			Body: fused("Gather", "%px: float32[3,5,4], %pi: int64[2,2], %pb: float32[3,2,2,4]",
+			Body: Fused("Gather", "%px: float32[3,5,4], %pi: int64[2,2], %pb: float32[3,2,2,4]",
 				"%r = Gather(%px, %pi) {axis = 1}\n%s = Mul(%r, %pb)\n%z = Tanh(%s)", "%z", "%x, %i, %b")},
 		{Name: "gather nothing", In: "%x: float32[5,4], %i: int64[0], %b: float32[4]", Out: "%y",
-			Body: fused("Gather", "%px: float32[5,4], %pi: int64[0], %pb: float32[4]",
+			Body: Fused("Gather", "%px: float32[5,4], %pi: int64[0], %pb: float32[4]",
 				"%r = Gather(%px, %pi)\n%z = Add(%r, %pb)", "%z", "%x, %i, %b")},
 	})))
 }
@@ -155,7 +156,7 @@ func TestLines(t *testing.T) {
 	}
 	cases = append(cases, Case{Name: "topk nan", In: "%x: float32[1,20]",
 		Body: "%k = const int64[1] {6}\n%y, %i = TopK(%x, %k)", Out: "%y, %i",
-		Set: map[string][]float64{"x": {1, nan(), 3, inf(), nan(), -inf()}}})
+		Set: map[string][]float64{"x": {1, math.NaN(), 3, math.Inf(1), math.NaN(), -math.Inf(1)}}})
 	add("topk values only", "%x: float16[3,20]", "%k = const int64[1] {6}\n%y, _ = TopK(%x, %k)", "%y")
 	Check(t, WithLayouts(cases))
 }

@@ -51,7 +51,7 @@ func requantized(shape string, columns, to int) string {
 		dims = ""
 	}
 	broadcast := func(name string) string {
-		return strings.Replace(weights(name, columns), fmt.Sprintf("[%d]", columns),
+		return strings.Replace(Weights(name, columns), fmt.Sprintf("[%d]", columns),
 			fmt.Sprintf("[%d%s]", columns, dims), 1)
 	}
 	return broadcast("scale") + broadcast("bias") + "%less = const float32[] {0.004}\n%zero = const float32[] {3}\n" +
@@ -178,7 +178,7 @@ func TestRoundingToBytes(t *testing.T) {
 					cases = append(cases, Case{Name: fmt.Sprintf("%s of %s to %s, zero point %d", name, sum,
 						result, zero),
 						In: "%x: float32[61]", Out: "%y",
-						Body:  fused("map", "%px: float32[61]", body, result[:2], "%x"),
+						Body:  Fused("map", "%px: float32[61]", body, result[:2], "%x"),
 						Range: map[string][2]float64{"x": {-300, 300}}, Set: map[string][]float64{"x": numbers}})
 				}
 			}

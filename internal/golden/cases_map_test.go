@@ -1,6 +1,8 @@
 package golden
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestMap(t *testing.T) {
 	Check(t, []Case{

@@ -77,13 +77,13 @@ func TestQuantizedWeights(t *testing.T) {
 	fusedCase := quantizedCase(ir.Int4, 2, 256, 20, 32, true, false)
 	head, _, _ := strings.Cut(fusedCase.Body, "%y =")
 	fusedCase.Name, fusedCase.In = "pro- and epilogue", "%x: float32[2,256], %r: float32[2,20]"
-	fusedCase.Body = head + weights("c", 20) + fused("QuantizedMatMul",
+	fusedCase.Body = head + Weights("c", 20) + Fused("QuantizedMatMul",
 		"%px: float32[2,256], %pw: int4[256,20], %ps: float32[8,20], %pc: float32[20], %pr: float32[2,20]",
 		"%l = Relu(%px)\n%m = rammer.QuantizedMatMul(%l, %pw, %ps) {block = 32}\n%t = Add(%m, %pc)\n"+
 			"%u = Sigmoid(%t)\n%z = Mul(%u, %pr)", "%z", "%x, %w, %s, %c, %r")
 	perColumn := quantizedCase(ir.Int8, 2, 256, 20, 256, false, false)
 	perColumn.Name, perColumn.In = "scales and bias", "%x: float32[2,256]"
-	perColumn.Body = strings.Replace(perColumn.Body, "%y = ", weights("c", 20)+"%m = ", 1) + "\n%y = Add(%m, %c)"
+	perColumn.Body = strings.Replace(perColumn.Body, "%y = ", Weights("c", 20)+"%m = ", 1) + "\n%y = Add(%m, %c)"
 	cases = append(cases, batched, vector, fusedCase, perColumn)
 	for _, shape := range [][3]int{{1, 512, 40}, {3, 640, 12}, {8, 520, 12}, {1, 4200, 7}} {
 		c := quantizedCase(ir.Int4, shape[0], shape[1], shape[2], 16, true, false)
@@ -108,7 +108,7 @@ func dynamicCase(shape string) Case {
 		"%width = Sub(%high, %low)\n%s = Div(%width, %steps)\n%n = Neg(%low)\n%o = Div(%n, %s)\n%p = Round(%o)\n" +
 		"%z = Cast(%p) {to = 2}\n%w = Cast(%z) {to = 1}\n%d = Div(%px, %s)\n%r = Round(%d)\n%t = Add(%r, %w)\n" +
 		"%q = Cast(%t) {to = 2}"
-	node := fused("DynamicQuantize", "%px: float32"+dims, body, "%s, %z, %q", "%x")
+	node := Fused("DynamicQuantize", "%px: float32"+dims, body, "%s, %z, %q", "%x")
 	return Case{Name: "dynamic " + shape, In: "%x: float32" + dims,
 		Body: strings.Replace(node, "%y = ", "%scale, %point, %y = ", 1), Out: "%scale, %point, %y"}
 }

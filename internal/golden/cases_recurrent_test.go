@@ -20,7 +20,7 @@ type cellCase struct {
 
 func (c cellCase) build() Case {
 	state := fmt.Sprintf("float32[%d,%d]", c.batch, c.hidden)
-	body, w := weights("w", c.gates*c.hidden, c.inputs), "%w"
+	body, w := Weights("w", c.gates*c.hidden, c.inputs), "%w"
 	if c.projected {
 		body, w, c.inputs = "", "_", c.gates*c.hidden
 	}
@@ -31,17 +31,17 @@ func (c cellCase) build() Case {
 		args += ", %c"
 		results += ", %cn"
 	}
-	body += weights("r", c.gates*c.hidden, c.hidden)
+	body += Weights("r", c.gates*c.hidden, c.hidden)
 	args += ", " + w + ", %r"
 	if c.bias {
-		body += weights("b", 2*c.gates*c.hidden)
+		body += Weights("b", 2*c.gates*c.hidden)
 		args += ", %b"
 	} else {
 		args += ", _"
 	}
 	if c.op == "LSTMCell" {
 		if c.peep {
-			body += weights("p", 3*c.hidden)
+			body += Weights("p", 3*c.hidden)
 			args += ", %p"
 		} else {
 			args += ", _"

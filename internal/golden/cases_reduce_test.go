@@ -2,6 +2,7 @@ package golden
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 )
@@ -55,12 +56,12 @@ func TestReduce(t *testing.T) {
 	}
 	cases = append(cases,
 		Case{Name: "argmax nan", In: "%x: float32[2,40]", Body: "%y = ArgMax(%x) {axis = 1, select_last_index = 1}", Out: "%y",
-			Set: map[string][]float64{"x": {1, 2, nan(), 5, nan()}}},
+			Set: map[string][]float64{"x": {1, 2, math.NaN(), 5, math.NaN()}}},
 		Case{Name: "sum of infinite", In: "%x: float32[2,40]", Body: "%a = const int64[1] {1}\n%y = ReduceLogSumExp(%x, %a)\n%z = ReduceMax(%x, %a)",
-			Out: "%y, %z", Set: map[string][]float64{"x": {1, inf()}}},
-		Case{Name: "two epilogues", In: "%x: float32[3,70,5], %b: float32[3,1,5]", Body: fused("ReduceSum",
+			Out: "%y, %z", Set: map[string][]float64{"x": {1, math.Inf(1)}}},
+		Case{Name: "two epilogues", In: "%x: float32[3,70,5], %b: float32[3,1,5]", Body: Fused("ReduceSum",
 			"%px: float32[3,70,5], %pb: float32[3,1,5]", "%a = const int64[1] {1}\n%q = Abs(%px)\n%r = ReduceSum(%q, %a)\n%s = Add(%r, %pb)\n%z = Relu(%s)", "%z", "%x, %b"), Out: "%y"},
-		Case{Name: "two stages with epilogue", In: "%x: float32[2,64,1024], %b: float32[2,1,1]", Body: fused("ReduceMean",
+		Case{Name: "two stages with epilogue", In: "%x: float32[2,64,1024], %b: float32[2,1,1]", Body: Fused("ReduceMean",
 			"%px: float32[2,64,1024], %pb: float32[2,1,1]", "%a = const int64[2] {1, 2}\n%q = Exp(%px)\n%r = ReduceMean(%q, %a)\n%z = Sub(%r, %pb)", "%z", "%x, %b"), Out: "%y"},
 	)
 	Check(t, WithLayouts(cases))
@@ -78,7 +79,7 @@ func TestArgParts(t *testing.T) {
 			add(op+attrs+" equal ones in parts", "%x: int32[2,40960]", "%y = "+op+"(%x) {axis = 1, "+attrs+"}")
 			add(op+attrs+" halves in parts", "%x: float16[1,50257]", "%y = "+op+"(%x) {axis = -1, keepdims = 0, "+attrs+"}")
 			cases = append(cases, Case{Name: op + attrs + " nan in parts", In: "%x: float32[1,40960]",
-				Body: "%y = " + op + "(%x) {axis = 1, " + attrs + "}", Out: "%y", Set: map[string][]float64{"x": distant(nan())}},
+				Body: "%y = " + op + "(%x) {axis = 1, " + attrs + "}", Out: "%y", Set: map[string][]float64{"x": distant(math.NaN())}},
 				Case{Name: op + attrs + " zeros in parts", In: "%x: float32[1,40960]", Body: "%z = Mul(%x, %x)\n%a = Neg(%z)\n%y = " +
 					map[string]string{"ArgMax": "ArgMax(%a)", "ArgMin": "ArgMin(%z)"}[op] + " {axis = 1, " + attrs + "}", Out: "%y",
 					Set: map[string][]float64{"x": distant(0)}})

@@ -1,6 +1,8 @@
 package golden
 
-import "testing"
+import (
+	"testing"
+)
 
 // Loops of a single turn that carry a value, take chunks of sequences and collect rows, forwards and backwards, along
 // both axes and of several types. The host repeats turns, which these tests have none of: loops of several turns are

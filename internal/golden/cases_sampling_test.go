@@ -2,6 +2,7 @@ package golden
 
 import (
 	"fmt"
+	"math"
 	"testing"
 )
 
@@ -32,7 +33,7 @@ func TestGridSample(t *testing.T) {
 		"%x = Transpose(%z) {perm = [0, 3, 1, 2]}\n%h = Transpose(%g) {perm = [0, 2, 3, 1]}\n%y = GridSample(%x, %h)")
 	cases = append(cases, Case{Name: "far away", In: "%x: float32[1,1,4,4], %g: float32[1,1,5,2]", Out: "%y",
 		Body: "%y = GridSample(%x, %g) {padding_mode = \"border\"}",
-		Set:  map[string][]float64{"g": {nan(), 0, inf(), 0, 0, -inf(), 1e30, -1e30, 0.5, 0.5}}})
+		Set:  map[string][]float64{"g": {math.NaN(), 0, math.Inf(1), 0, 0, -math.Inf(1), 1e30, -1e30, 0.5, 0.5}}})
 	Check(t, cases)
 }
 

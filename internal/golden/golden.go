@@ -5,7 +5,8 @@
 // writes outside of their declared write boxes. Schedules order rTasks by these boxes, so a box that is too small is a
 // race in a plan.
 //
-// To test an operator, add cases to the table of its family in cases_*_test.go. The package is for tests only.
+// To test an operator, add cases to the table of its family in cases_*_test.go, here or in a package below. The
+// package is for tests only.
 package golden
 
 import (

@@ -22,10 +22,10 @@ func WithPrecisions(cases []Case) []Case {
 			out = append(out, c)
 		}
 		if i%3 == 0 {
-			out = append(out, cases[i].stored(precision.FP16))
+			out = append(out, cases[i].Stored(precision.FP16))
 		}
 		if i%9 == 1 {
-			out = append(out, cases[i].stored(precision.BF16))
+			out = append(out, cases[i].Stored(precision.BF16))
 		}
 	}
 	return out
@@ -35,9 +35,9 @@ func WithPrecisions(cases []Case) []Case {
 func WithStorage(cases []Case) []Case {
 	out := slices.Clone(cases)
 	for i, c := range cases {
-		out = append(out, c.stored(precision.FP16))
+		out = append(out, c.Stored(precision.FP16))
 		if i%3 == 0 {
-			out = append(out, c.stored(precision.BF16))
+			out = append(out, c.Stored(precision.BF16))
 		}
 	}
 	return out
@@ -50,7 +50,7 @@ var (
 
 // stored is the case in a precision that stores values in 16 bits. Inputs and outputs keep their types, so operators
 // stand before and behind the case's own: what these take and give is stored.
-func (c Case) stored(p precision.Precision) Case {
+func (c Case) Stored(p precision.Precision) Case {
 	g, err := c.Graph()
 	if err != nil {
 		return c // Check reports the error

@@ -1,17 +1,19 @@
-package golden
+package rows
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/golden"
 	"github.com/rammerc/rammerc/precision"
 )
 
 // attention is a case of rammer.Attention. in are the inputs, args those of the operator.
-func attention(name, in, args, attrs string) Case {
-	return Case{Name: name, In: in, Body: fmt.Sprintf("%%y = rammer.Attention(%s) {%s}", args, attrs), Out: "%y"}
+func attention(name, in, args, attrs string) golden.Case {
+	return golden.Case{Name: name, In: in, Body: fmt.Sprintf("%%y = rammer.Attention(%s) {%s}", args, attrs), Out: "%y"}
 }
 
 // qkv are inputs q[b…,lq,d], k[b…,lk,d] and v[b…,lk,dv]. b ends with a comma, or is empty.
@@ -21,8 +23,8 @@ func qkv(b string, lq, lk, d, dv int) string {
 }
 
 // inAllPrecisions are the cases on tensor cores with three products and with one, and in arithmetic of float32.
-func inAllPrecisions(cases []Case) []Case {
-	out := WithPrecisions(cases)
+func inAllPrecisions(cases []golden.Case) []golden.Case {
+	out := golden.WithPrecisions(cases)
 	for _, c := range cases {
 		c.Name += ", strict"
 		c.Precision = precision.Strict
@@ -32,7 +34,7 @@ func inAllPrecisions(cases []Case) []Case {
 }
 
 // halvesWithConstantMask has a mask of 16 bits that is a constant; 0x3800 is 0.5, and 0xc000 is -2.
-func halvesWithConstantMask() Case {
+func halvesWithConstantMask() golden.Case {
 	c := attention("halves, constant mask", "%q: float16[2,3,16], %k: float16[2,2,16], %v: float16[2,2,8]", "%q, %k, %v, %m",
 		"scale = 0.25")
 	c.Body = "%m = const float16[3,2] {0x3800, 0xc000, 0, 0x3800, 0xc000, 0}\n" + c.Body
@@ -40,20 +42,20 @@ func halvesWithConstantMask() Case {
 }
 
 // quantizedAttention has codes of 8 bits for results, in the epilogue.
-func quantizedAttention(codes string, number int) Case {
+func quantizedAttention(codes string, number int) golden.Case {
 	body := "%a = rammer.Attention(%pq, %pk, %pv) {scale = 0.25}\n%c = const float32[] {40}\n%m = Mul(%a, %c)\n" +
 		fmt.Sprintf("%%r = Round(%%m)\n%%z = Cast(%%r) {to = %d}", number)
 	in := strings.NewReplacer("%q", "%pq", "%k", "%pk", "%v", "%pv").Replace(qkv("2,3,", 18, 40, 16, 16))
-	return Case{Name: "quantised to " + codes, In: qkv("2,3,", 18, 40, 16, 16), Out: "%y",
-		Body: fused("Attention", in, body, "%z", "%q, %k, %v")}
+	return golden.Case{Name: "quantised to " + codes, In: qkv("2,3,", 18, 40, 16, 16), Out: "%y",
+		Body: golden.Fused("Attention", in, body, "%z", "%q, %k, %v")}
 }
 
 func TestQuantizedAttention(t *testing.T) {
-	Check(t, []Case{quantizedAttention("int8", 3), quantizedAttention("uint8", 2)})
+	golden.Check(t, []golden.Case{quantizedAttention("int8", 3), quantizedAttention("uint8", 2)})
 }
 
 func TestAttention(t *testing.T) {
-	cases := []Case{
+	cases := []golden.Case{
 		attention("halves", "%q: float16[2,9,16], %k: float16[2,11,16], %v: float16[2,11,8], %m: float16[9,11]",
 			"%q, %k, %v, %m", "scale = 0.25"),
 		attention("bfloat16", "%q: bfloat16[2,9,16], %k: bfloat16[2,11,16], %v: bfloat16[2,11,8]", "%q, %k, %v",
@@ -91,7 +93,7 @@ func TestAttention(t *testing.T) {
 		{Name: "joined groups", In: "%q: float32[2,2,3,20,16], %k: float32[2,2,1,9,16], %v: float32[2,2,1,9,16]", Out: "%z",
 			Body: "%y = rammer.Attention(%q, %k, %v) {scale = 0.25}\n" +
 				"%t = Transpose(%y) {perm = [0, 3, 1, 2, 4]}\n%z = Relu(%t)"},
-		{Name: "epilogue", In: qkv("2,", 9, 12, 16, 16) + ", %r: float32[16]", Out: "%y", Body: fused("Attention",
+		{Name: "epilogue", In: qkv("2,", 9, 12, 16, 16) + ", %r: float32[16]", Out: "%y", Body: golden.Fused("Attention",
 			"%pq: float32[2,9,16], %pk: float32[2,12,16], %pv: float32[2,12,16], %pr: float32[16]",
 			"%a = rammer.Attention(%pq, %pk, %pv) {scale = 0.25}\n%z = Add(%a, %pr)", "%z", "%q, %k, %v, %r")},
 	}
@@ -101,7 +103,7 @@ func TestAttention(t *testing.T) {
 		mask := make([]float64, 120)
 		for i := range mask {
 			if i < 40 || i%3 == 0 {
-				mask[i] = -inf()
+				mask[i] = -math.Inf(1)
 			}
 		}
 		c.Set = map[string][]float64{"m": mask}
@@ -110,7 +112,7 @@ func TestAttention(t *testing.T) {
 	lowest := attention("rows masked by the lowest float32", qkv("", 3, 40, 16, 16)+", %m: float32[3,40]", "%q, %k, %v, %m",
 		"scale = 0.25")
 	lowest.Set = map[string][]float64{"m": slices.Repeat([]float64{-3.4028234663852886e38}, 60)}
-	Check(t, inAllPrecisions(WithLayouts(append(cases, lowest, halvesWithConstantMask()))))
+	golden.Check(t, inAllPrecisions(golden.WithLayouts(append(cases, lowest, halvesWithConstantMask()))))
 }
 
 // halfHeads are inputs q[b…,lq,d], k[b…,lk,d] and v[b…,lk,dv] of 16 bits.
@@ -123,8 +125,8 @@ func halfHeads(t, b string, lq, lk, d, dv int) string {
 func TestAttentionByWarpGroups(t *testing.T) {
 	masked := attention("hidden keys and rows", halfHeads("float16", "2,3,", 40, 70, 32, 32)+", %m: float16[40,70]",
 		"%q, %k, %v, %m", "scale = 0.2, nan_to_zero = 1")
-	masked.Set = map[string][]float64{"m": slices.Repeat([]float64{-inf()}, 90)}
-	Check(t, []Case{
+	masked.Set = map[string][]float64{"m": slices.Repeat([]float64{-math.Inf(1)}, 90)}
+	golden.Check(t, []golden.Case{
 		attention("windows", halfHeads("float16", "3,4,", 49, 49, 32, 32), "%q, %k, %v", "scale = 0.2"),
 		attention("windows of three heads", halfHeads("bfloat16", "3,3,", 49, 49, 32, 32), "%q, %k, %v",
 			"scale = 0.2"),
@@ -167,11 +169,11 @@ func TestAttentionInRegisters(t *testing.T) {
 	constant.Body = "%m = const float32[49] {" + strings.Join(mask, ", ") + "}\n" + constant.Body
 	hidden := attention("hidden keys and rows", qkv("2,1,", 20, 90, 64, 64)+", %m: float32[20,90]", "%q, %k, %v, %m",
 		"scale = 0.125")
-	hidden.Set = map[string][]float64{"m": slices.Repeat([]float64{-inf()}, 200)}
+	hidden.Set = map[string][]float64{"m": slices.Repeat([]float64{-math.Inf(1)}, 200)}
 	zero := hidden
 	zero.Name = "hidden rows become zero"
 	zero.Body = strings.Replace(zero.Body, "scale", "nan_to_zero = 1, scale", 1)
-	cases := []Case{
+	cases := []golden.Case{
 		constant, hidden, zero,
 		attention("two tiles of rows", qkv("1,2,", 17, 197, 64, 64), "%q, %k, %v", "scale = 0.125"),
 		attention("all keys of a block", qkv("1,", 16, 256, 64, 64), "%q, %k, %v", "scale = -0.2"),
@@ -181,14 +183,14 @@ func TestAttentionInRegisters(t *testing.T) {
 		{Name: "joined heads", In: qkv("2,3,", 37, 60, 32, 32), Out: "%z", Body: "%y = rammer.Attention(%q, %k, %v) " +
 			"{scale = 0.2}\n%t = Transpose(%y) {perm = [0, 2, 1, 3]}\n%z = Relu(%t)"},
 	}
-	var all []Case
+	var all []golden.Case
 	for _, c := range cases {
-		all = append(all, c.stored(precision.FP16))
+		all = append(all, c.Stored(precision.FP16))
 		c.Name += ", tf32"
 		c.Precision = precision.TF32
 		all = append(all, c)
 	}
-	Check(t, append(all, attention("bfloat16", halfHeads("bfloat16", "2,", 40, 100, 64, 64), "%q, %k, %v",
+	golden.Check(t, append(all, attention("bfloat16", halfHeads("bfloat16", "2,", 40, 100, 64, 64), "%q, %k, %v",
 		"scale = 0.125")))
 }
 
@@ -198,18 +200,18 @@ func TestAttentionSplit(t *testing.T) {
 	padded := attention("hidden parts", qkv("2,", 2, 1000, 32, 32)+", %m: float32[1000]", "%q, %k, %v, %m",
 		"scale = 0.2")
 	padded.Set = map[string][]float64{"m": append(slices.Repeat([]float64{0}, 150),
-		slices.Repeat([]float64{-inf()}, 850)...)}
+		slices.Repeat([]float64{-math.Inf(1)}, 850)...)}
 	none := padded
 	none.Name = "hidden rows"
-	none.Set = map[string][]float64{"m": slices.Repeat([]float64{-inf()}, 1000)}
+	none.Set = map[string][]float64{"m": slices.Repeat([]float64{-math.Inf(1)}, 1000)}
 	zero := none
 	zero.Name = "hidden rows become zero"
 	zero.Body = strings.Replace(zero.Body, "scale", "nan_to_zero = 1, scale", 1)
-	Check(t, inAllPrecisions([]Case{
+	golden.Check(t, inAllPrecisions([]golden.Case{
 		attention("one query", qkv("2,", 1, 2048, 64, 64), "%q, %k, %v", "scale = 0.125"),
 		attention("wide heads", qkv("1,", 3, 1025, 128, 120), "%q, %k, %v", "scale = 0.1"),
 		attention("shared keys", decoder, "%q, %k, %v", "scale = 0.2"),
-		{Name: "epilogue", In: decoder + ", %r: float32[32]", Out: "%y", Body: fused("Attention",
+		{Name: "epilogue", In: decoder + ", %r: float32[32]", Out: "%y", Body: golden.Fused("Attention",
 			"%pq: float32[1,2,4,1,32], %pk: float32[1,2,1,1000,32], %pv: float32[1,2,1,1000,32], %pr: float32[32]",
 			"%a = rammer.Attention(%pq, %pk, %pv) {scale = 0.2}\n%z = Add(%a, %pr)", "%z", "%q, %k, %v, %r")},
 		{Name: "joined groups", In: decoder, Out: "%z", Body: "%y = rammer.Attention(%q, %k, %v) {scale = 0.2}\n" +
@@ -221,7 +223,7 @@ func TestAttentionSplit(t *testing.T) {
 
 // cachedAttention is attention of `queries` new tokens in groups of heads that share keys and values, beside a cache of
 // so many. factors is how many rows of the factors of a rotary embedding there are, 0 without one.
-func cachedAttention(d string, heads, group, past, queries, depth, factors int, attrs string) Case {
+func cachedAttention(d string, heads, group, past, queries, depth, factors int, attrs string) golden.Case {
 	in := fmt.Sprintf("%%q: %[1]s[2,%[2]d,%[3]d,%[4]d], %%pk: %[1]s[2,%[5]d,%[6]d,%[4]d], %%k: %[1]s[2,%[5]d,%[3]d,%[4]d], "+
 		"%%pv: %[1]s[2,%[5]d,%[6]d,%[4]d], %%v: %[1]s[2,%[5]d,%[3]d,%[4]d]", d, heads*group, queries, depth,
 		heads, past)
@@ -256,15 +258,15 @@ func cachedAttention(d string, heads, group, past, queries, depth, factors int, 
 		name, typ, _ := strings.Cut(strings.TrimPrefix(x, "%"), ":")
 		inner = append(inner, "%"+name+"_:"+typ)
 	}
-	return Case{Name: fmt.Sprintf("%s, %d heads of %d in groups of %d, %d and %d keys, %d factors", d,
+	return golden.Case{Name: fmt.Sprintf("%s, %d heads of %d in groups of %d, %d and %d keys, %d factors", d,
 		heads*group, depth,
 		group, past, queries, factors), In: in, Out: "%y",
-		Body: fused("CachedAttention", strings.Join(inner, ", "), body.String(), "%z", args)}
+		Body: golden.Fused("CachedAttention", strings.Join(inner, ", "), body.String(), "%z", args)}
 }
 
 // New keys and values lie apart from those before them, and are embedded with the queries.
 func TestCachedAttention(t *testing.T) {
-	Check(t, []Case{
+	golden.Check(t, []golden.Case{
 		cachedAttention("float32", 2, 1, 30, 1, 32, 0, "scale = 0.2"),
 		cachedAttention("float32", 2, 4, 75, 1, 64, 1, "scale = 0.125"),
 		cachedAttention("float32", 1, 4, 1, 1, 32, 1, "scale = 0.2"),
@@ -278,7 +280,7 @@ func TestCachedAttention(t *testing.T) {
 // Few queries: attention_few, with one to four rows in a tile, heads of all sizes, keys that do not fill the turns, and
 // caches in another type than the queries.
 func TestAttentionFew(t *testing.T) {
-	cache := func(name, q, kv string, depth int) Case {
+	cache := func(name, q, kv string, depth int) golden.Case {
 		wide := func(n, d string) string {
 			if d == "float32" {
 				return fmt.Sprintf("%%%sr = Cast(%%p%s) {to = 16}\n%%%sw = Cast(%%%sr) {to = 1}\n", n, n, n, n)
@@ -287,11 +289,11 @@ func TestAttentionFew(t *testing.T) {
 		}
 		in := fmt.Sprintf("%%q: %s[1,2,4,1,%d], %%k: %s[1,2,1,75,%d], %%v: %s[1,2,1,75,%d]", q, depth, kv, depth,
 			kv, depth)
-		return Case{Name: name, In: in, Out: "%y", Body: fused("Attention", strings.ReplaceAll(in, "%", "%p"),
+		return golden.Case{Name: name, In: in, Out: "%y", Body: golden.Fused("Attention", strings.ReplaceAll(in, "%", "%p"),
 			wide("q", q)+wide("k", kv)+wide("v", kv)+"%z = rammer.Attention(%qw, %kw, %vw) {scale = 0.2}", "%z",
 			"%q, %k, %v")}
 	}
-	Check(t, WithLayouts([]Case{
+	golden.Check(t, golden.WithLayouts([]golden.Case{
 		attention("one key", qkv("", 1, 1, 4, 4), "%q, %k, %v", "scale = 0.25"),
 		attention("two rows", qkv("3,", 2, 37, 32, 28), "%q, %k, %v", "scale = 0.25"),
 		attention("three rows of 128", qkv("1,", 3, 70, 128, 128), "%q, %k, %v", "scale = 0.1"),
@@ -314,7 +316,7 @@ func TestAttentionFew(t *testing.T) {
 
 // One token whose heads share many keys: tensor cores multiply, and attention_few does not.
 func TestAttentionOfSharedKeys(t *testing.T) {
-	Check(t, []Case{
+	golden.Check(t, []golden.Case{
 		attention("four heads", "%q: float16[2,2,4,1,64], %k: float16[2,2,1,150,64], %v: float16[2,2,1,150,64]",
 			"%q, %k, %v", "scale = 0.125"),
 		attention("two tokens", "%q: bfloat16[3,1,2,2,32], %k: bfloat16[3,1,1,131,32], %v: bfloat16[3,1,1,131,32]",
@@ -324,7 +326,7 @@ func TestAttentionOfSharedKeys(t *testing.T) {
 
 // Queries that attend to a band of keys: rTasks leave out keys that none of their queries attends to.
 func TestAttentionBands(t *testing.T) {
-	var cases []Case
+	var cases []golden.Case
 	for _, c := range []struct {
 		name           string
 		lq, lk         int
@@ -340,5 +342,5 @@ func TestAttentionBands(t *testing.T) {
 			attention(c.name+", masked", fmt.Sprintf("%s, %%m: float32[%d,%d]", heads, c.lq, c.lk), "%q, %k, %v, %m",
 				"nan_to_zero = 1, "+attrs))
 	}
-	Check(t, inAllPrecisions(cases))
+	golden.Check(t, inAllPrecisions(cases))
 }

@@ -1,31 +1,33 @@
-package golden
+package rows
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/rammerc/rammerc/internal/golden"
 )
 
 // Rows that few threads share, a warp, several and all of a block, as long as the shortest and the longest that rKernels
 // hold in registers, and one longer; several rows for each thread; and rows that are not whole quads.
 func TestNormalizeRows(t *testing.T) {
-	var cases []Case
+	var cases []golden.Case
 	for _, shape := range []string{"1,4", "7,96", "300,96", "200,192", "3,5,100", "197,192", "2,384", "9,388", "3,768",
 		"2,1536", "2,1540", "1500,32", "2,4096", "2,4100", "3,98"} {
 		n := 0
 		fmt.Sscan(lastDim(shape), &n)
 		cases = append(cases,
-			Case{Name: "rows " + shape, In: "%x: float32[" + shape + "]", Out: "%y",
-				Body: weights("s", n) + weights("b1", n) + "%y = LayerNormalization(%x, %s, %b1)"},
-			Case{Name: "rows without bias " + shape, In: "%x: float32[" + shape + "]", Out: "%y",
-				Body: weights("s", n) + "%y = LayerNormalization(%x, %s) {epsilon = 0.1f}"})
+			golden.Case{Name: "rows " + shape, In: "%x: float32[" + shape + "]", Out: "%y",
+				Body: golden.Weights("s", n) + golden.Weights("b1", n) + "%y = LayerNormalization(%x, %s, %b1)"},
+			golden.Case{Name: "rows without bias " + shape, In: "%x: float32[" + shape + "]", Out: "%y",
+				Body: golden.Weights("s", n) + "%y = LayerNormalization(%x, %s) {epsilon = 0.1f}"})
 	}
-	Check(t, WithStorage(WithLayouts(cases)))
+	golden.Check(t, golden.WithStorage(golden.WithLayouts(cases)))
 }
 
 // gatherNormCase normalises gathered rows of x, seen in the given shape, whose rows may be several of x. add
 // says which operand of an Add the gathered rows are, 0 for none. With sum the sum is a result too.
-func gatherNormCase(x, shape string, units []int, add int, sum bool) Case {
+func gatherNormCase(x, shape string, units []int, add int, sum bool) golden.Case {
 	n := lastDim(shape)
 	index := strings.ReplaceAll(strings.Trim(fmt.Sprint(units), "[]"), " ", ", ")
 	whole := fmt.Sprintf("shape = [%s], strides = [%s]", shape, rowMajorOf(shape))
@@ -48,11 +50,11 @@ func gatherNormCase(x, shape string, units []int, add int, sum bool) Case {
 	body += "%z = LayerNormalization(" + normalised + ", %ps, %pb)"
 	count := 0
 	fmt.Sscan(n, &count)
-	node := strings.Replace(fused("GatherNorm", in, body, results, args), "%y = ", outs+" = ", 1)
-	return Case{Name: fmt.Sprintf("gathered %s of %s, %d units, add %d, sum %t", shape, x, len(units), add, sum),
+	node := strings.Replace(golden.Fused("GatherNorm", in, body, results, args), "%y = ", outs+" = ", 1)
+	return golden.Case{Name: fmt.Sprintf("gathered %s of %s, %d units, add %d, sum %t", shape, x, len(units), add, sum),
 		In: inputs,
-		Body: fmt.Sprintf("%%i = const int64[%d] {%s}\n", len(units), index) + weights("s", count) +
-			weights("b1", count) + node,
+		Body: fmt.Sprintf("%%i = const int64[%d] {%s}\n", len(units), index) + golden.Weights("s", count) +
+			golden.Weights("b1", count) + node,
 		Out: outs}
 }
 
@@ -78,7 +80,7 @@ func TestGatherNorm(t *testing.T) {
 		}
 		return out
 	}
-	Check(t, WithStorage(WithLayouts([]Case{
+	golden.Check(t, golden.WithStorage(golden.WithLayouts([]golden.Case{
 		gatherNormCase("35,96", "5,7,96", order(35, 3), 0, false),
 		gatherNormCase("35,96", "35,96", order(35, 4), 1, false),
 		gatherNormCase("6,100", "2,3,100", order(6, 5), 2, true),
@@ -92,15 +94,15 @@ func TestGatherNorm(t *testing.T) {
 }
 
 // quantizedNormCase normalises rows of x and stores codes of 8 bits of them; with kept, the rows as well.
-func quantizedNormCase(shape, codes string, zero int, bias, kept bool) Case {
+func quantizedNormCase(shape, codes string, zero int, bias, kept bool) golden.Case {
 	n, count := lastDim(shape), 0
 	fmt.Sscan(n, &count)
 	number := map[string]int{"uint8": 2, "int8": 3}[codes]
 	in, args, operands, constants := fmt.Sprintf("%%px: float32[%s], %%ps: float32[%s]", shape, n), "%x, %s",
-		"%px, %ps", weights("s", count)
+		"%px, %ps", golden.Weights("s", count)
 	if bias {
 		in, args, operands = in+fmt.Sprintf(", %%pb: float32[%s]", n), args+", %b1", operands+", %pb"
-		constants += weights("b1", count)
+		constants += golden.Weights("b1", count)
 	}
 	body := "%c = const float32[] {37.5}\n%o = const float32[] {" + fmt.Sprint(zero) + "}\n" +
 		"%z = LayerNormalization(" + operands + ")\n%m = Mul(%z, %c)\n%r = Round(%m)\n%t = Add(%r, %o)\n" +
@@ -109,13 +111,13 @@ func quantizedNormCase(shape, codes string, zero int, bias, kept bool) Case {
 	if kept {
 		results, outs = "%z, %q", "%rows, %y"
 	}
-	node := strings.Replace(fused("QuantizedNorm", in, body, results, args), "%y = ", outs+" = ", 1)
-	return Case{Name: fmt.Sprintf("%s to %s less %d, bias %t, kept %t", shape, codes, zero, bias, kept),
+	node := strings.Replace(golden.Fused("QuantizedNorm", in, body, results, args), "%y = ", outs+" = ", 1)
+	return golden.Case{Name: fmt.Sprintf("%s to %s less %d, bias %t, kept %t", shape, codes, zero, bias, kept),
 		In: "%x: float32[" + shape + "]", Body: constants + node, Out: outs}
 }
 
 func TestQuantizedNorm(t *testing.T) {
-	Check(t, WithStorage(WithLayouts([]Case{
+	golden.Check(t, golden.WithStorage(golden.WithLayouts([]golden.Case{
 		quantizedNormCase("1,4", "uint8", 128, true, true),
 		quantizedNormCase("7,96", "int8", 0, true, true),
 		quantizedNormCase("300,96", "uint8", 3, false, false),
@@ -128,7 +130,7 @@ func TestQuantizedNorm(t *testing.T) {
 // Products whose sums are split, and normalised as they are added up: rows that one warp has, several have, and that are
 // not whole quads for each thread; sums that others read, too; epilogues with and without operands.
 func TestNormalizedSums(t *testing.T) {
-	var cases []Case
+	var cases []golden.Case
 	for _, c := range []struct {
 		rows, k, n     int
 		residual, kept bool
@@ -137,9 +139,9 @@ func TestNormalizedSums(t *testing.T) {
 		{9, 800, 100, false, true}, {10, 800, 768, true, true}, {9, 800, 1000, true, false},
 	} {
 		in, out := fmt.Sprintf("%%x: float32[%d,%d], %%r: float32[%d,%d]", c.rows, c.k, c.rows, c.n), "%y"
-		body := weights("b", c.k, c.n) + weights("s", c.n) + weights("b1", c.n) + "%t = MatMul(%x, %b)\n"
+		body := golden.Weights("b", c.k, c.n) + golden.Weights("s", c.n) + golden.Weights("b1", c.n) + "%t = MatMul(%x, %b)\n"
 		if c.residual {
-			body = weights("b", c.k, c.n) + weights("s", c.n) + weights("b1", c.n) + strings.Replace(fused("MatMul",
+			body = golden.Weights("b", c.k, c.n) + golden.Weights("s", c.n) + golden.Weights("b1", c.n) + strings.Replace(golden.Fused("MatMul",
 				fmt.Sprintf("%%px: float32[%d,%d], %%pb: float32[%d,%d], %%pr: float32[%d,%d]", c.rows, c.k, c.k, c.n,
 					c.rows, c.n), "%m = MatMul(%px, %pb)\n%z = Add(%m, %pr)", "%z", "%x, %b, %r"), "%y", "%t", 1) + "\n"
 		}
@@ -148,9 +150,12 @@ func TestNormalizedSums(t *testing.T) {
 			body += "%u = Add(%y, %t)"
 			out = "%u"
 		}
-		cases = append(cases, Case{Name: fmt.Sprintf("%d rows of %d, sums of %d, residual %t, kept %t", c.rows, c.n, c.k,
+		cases = append(cases, golden.Case{Name: fmt.Sprintf("%d rows of %d, sums of %d, residual %t, kept %t", c.rows, c.n, c.k,
 			c.residual, c.kept), In: in, Body: body, Out: out, Of: "normalize_sums"})
 	}
 	narrow, wide := cases[:5], cases[5:] // products of 16 bits as wide are not split
-	Check(t, append(WithStorage(WithLayouts(narrow)), WithLayouts(wide)...))
+	golden.Check(t, append(golden.WithStorage(golden.WithLayouts(narrow)), golden.WithLayouts(wide)...))
 }
+
+// lastDim is the last of comma-separated dims.
+func lastDim(dims string) string { return dims[strings.LastIndex(dims, ",")+1:] }

@@ -1,29 +1,18 @@
-package golden
+package images
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/golden"
 	"github.com/rammerc/rammerc/precision"
 )
 
-// convCase is a convolution of x with constant weights, with a constant bias if bias is its length.
-func convCase(op, x string, w []int, bias int, attrs string) Case {
-	c := Case{Name: fmt.Sprintf("%s %s %v %s", op, x, w, attrs), In: "%x: float32[" + x + "]", Out: "%y"}
-	args := "%x, %w"
-	c.Body = weights("w", w...)
-	if bias > 0 {
-		c.Body += weights("b", bias)
-		args += ", %b"
-	}
-	c.Body += fmt.Sprintf("%%y = %s(%s) {%s}", op, args, attrs)
-	return c
-}
-
 func TestConv(t *testing.T) {
-	conv := func(x string, w []int, bias int, attrs string) Case { return convCase("Conv", x, w, bias, attrs) }
-	cases := []Case{
+	conv := func(x string, w []int, bias int, attrs string) golden.Case {
+		return golden.ConvCase("Conv", x, w, bias, attrs)
+	}
+	cases := []golden.Case{
 		conv("1,3,17,19", []int{20, 3, 3, 3}, 20, "pads = [1, 1, 1, 1]"),
 		conv("1,3,33,30", []int{24, 3, 7, 7}, 24, "pads = [3, 3, 3, 3], strides = [2, 2]"),
 		conv("2,32,14,14", []int{40, 32, 3, 3}, 40, "pads = [1, 1, 1, 1]"),
@@ -59,31 +48,33 @@ func TestConv(t *testing.T) {
 		{Name: "double", In: "%x: float64[1,6,9,9], %w: float64[10,6,3,3]", Body: "%y = Conv(%x, %w)", Out: "%y"},
 		{Name: "half", In: "%x: float16[1,6,9,9], %w: float16[10,6,3,3], %b: float16[10]",
 			Body: "%y = Conv(%x, %w, %b)", Out: "%y"},
-		{Name: "transposed input", In: "%p: float32[1,11,12,16]", Body: weights("w", 16, 16, 3, 3) +
+		{Name: "transposed input", In: "%p: float32[1,11,12,16]", Body: golden.Weights("w", 16, 16, 3, 3) +
 			"%x = Transpose(%p) {perm = [0, 3, 1, 2]}\n%y = Conv(%x, %w) {pads = [1, 1, 1, 1]}", Out: "%y"},
-		{Name: "transposed pointwise input", In: "%p: float32[1,11,12,16]", Body: weights("w", 40, 16, 1, 1) +
+		{Name: "transposed pointwise input", In: "%p: float32[1,11,12,16]", Body: golden.Weights("w", 40, 16, 1, 1) +
 			"%x = Transpose(%p) {perm = [0, 3, 1, 2]}\n%y = Conv(%x, %w)", Out: "%y"},
-		{Name: "residual", In: "%x: float32[1,32,14,14], %r: float32[1,40,14,14]", Body: weights("w", 40, 32, 3, 3) +
-			weights("b", 40) + fused("Conv",
+		{Name: "residual", In: "%x: float32[1,32,14,14], %r: float32[1,40,14,14]", Body: golden.Weights("w", 40, 32, 3, 3) +
+			golden.Weights("b", 40) + golden.Fused("Conv",
 			"%px: float32[1,32,14,14], %pw: float32[40,32,3,3], %pb: float32[40], %pr: float32[1,40,14,14]",
 			"%a = Relu(%px)\n%m = Conv(%a, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z",
 			"%x, %w, %b, %r"), Out: "%y"},
-		{Name: "prologue that moves zero", In: "%x: float32[1,3,14,14]", Body: weights("w", 40, 3, 3, 3) + fused("Conv",
+		{Name: "prologue that moves zero", In: "%x: float32[1,3,14,14]", Body: golden.Weights("w", 40, 3, 3, 3) + golden.Fused("Conv",
 			"%px: float32[1,3,14,14], %pw: float32[40,3,3,3]",
 			"%a = Cos(%px)\n%m = Conv(%a, %pw) {pads = [1, 1, 1, 1]}\n%z = Tanh(%m)", "%z", "%x, %w"), Out: "%y"},
 		{Name: "depthwise with row gate", In: "%x: float32[1,12,9,9], %r: float32[1,12,1,9]",
-			Body: weights("w", 12, 1, 3, 3) + fused("Conv",
+			Body: golden.Weights("w", 12, 1, 3, 3) + golden.Fused("Conv",
 				"%px: float32[1,12,9,9], %pw: float32[12,1,3,3], %pr: float32[1,12,1,9]",
 				"%a = Cos(%px)\n%m = Conv(%a, %pw) {pads = [1, 1, 1, 1], group = 12}\n%z = Mul(%m, %pr)", "%z",
 				"%x, %w, %r"), Out: "%y"},
 	}
-	Check(t, WithPrecisions(WithLayouts(cases)))
+	golden.Check(t, golden.WithPrecisions(golden.WithLayouts(cases)))
 }
 
 // Convolutions over channels-last images, on tensor cores and, in float32, by the other kernels.
 func TestConvChannelsLast(t *testing.T) {
-	conv := func(x string, w []int, bias int, attrs string) Case { return convCase("Conv", x, w, bias, attrs) }
-	cases := []Case{
+	conv := func(x string, w []int, bias int, attrs string) golden.Case {
+		return golden.ConvCase("Conv", x, w, bias, attrs)
+	}
+	cases := []golden.Case{
 		conv("1,3,33,30", []int{24, 3, 7, 7}, 24, "pads = [3, 3, 3, 3], strides = [2, 2]"),
 		conv("2,3,17,19", []int{40, 3, 3, 3}, 0, "pads = [1, 1, 1, 1]"),
 		conv("2,32,14,14", []int{40, 32, 3, 3}, 40, "pads = [1, 1, 1, 1]"),
@@ -112,28 +103,30 @@ func TestConvChannelsLast(t *testing.T) {
 		conv("2,16,64,9", []int{16, 1, 5, 5}, 0, "group = 16, pads = [2, 2, 1, 2], strides = [2, 2]"),
 		conv("1,40,150,4", []int{40, 1, 7, 7}, 40, "group = 40, pads = [3, 3, 3, 3]"),
 		{Name: "depthwise with row gate", In: "%x: float32[1,12,9,9], %r: float32[1,12,1,9]",
-			Body: weights("w", 12, 1, 3, 3) + fused("Conv",
+			Body: golden.Weights("w", 12, 1, 3, 3) + golden.Fused("Conv",
 				"%px: float32[1,12,9,9], %pw: float32[12,1,3,3], %pr: float32[1,12,1,9]",
 				"%a = Relu(%px)\n%m = Conv(%a, %pw) {pads = [1, 1, 1, 1], group = 12}\n%z = Mul(%m, %pr)", "%z",
 				"%x, %w, %r"), Out: "%y"},
-		convCase("ConvTranspose", "2,20,9,9", []int{20, 40, 4, 4}, 40, "strides = [2, 2], pads = [1, 1, 1, 1]"),
-		{Name: "residual", In: "%x: float32[2,32,9,9], %r: float32[2,40,9,9]", Body: weights("w", 40, 32, 3, 3) +
-			weights("b", 40) + fused("Conv",
+		golden.ConvCase("ConvTranspose", "2,20,9,9", []int{20, 40, 4, 4}, 40, "strides = [2, 2], pads = [1, 1, 1, 1]"),
+		{Name: "residual", In: "%x: float32[2,32,9,9], %r: float32[2,40,9,9]", Body: golden.Weights("w", 40, 32, 3, 3) +
+			golden.Weights("b", 40) + golden.Fused("Conv",
 			"%px: float32[2,32,9,9], %pw: float32[40,32,3,3], %pb: float32[40], %pr: float32[2,40,9,9]",
 			"%a = Relu(%px)\n%m = Conv(%a, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z",
 			"%x, %w, %b, %r"), Out: "%y"},
 		{Name: "gate for each image", In: "%x: float32[2,32,9,9], %r: float32[2,40,1,1]",
-			Body: weights("w", 40, 32, 3, 3) + fused("Conv",
+			Body: golden.Weights("w", 40, 32, 3, 3) + golden.Fused("Conv",
 				"%px: float32[2,32,9,9], %pw: float32[40,32,3,3], %pr: float32[2,40,1,1]",
 				"%m = Conv(%px, %pw) {pads = [1, 1, 1, 1]}\n%z = Mul(%m, %pr)", "%z", "%x, %w, %r"), Out: "%y"},
 	}
-	Check(t, WithPrecisions(OnlyChannelsLast(cases)))
+	golden.Check(t, golden.WithPrecisions(golden.OnlyChannelsLast(cases)))
 }
 
 // Images with few channels, whose rows and columns may be innermost: first layers of networks.
 func TestConvPatch(t *testing.T) {
-	conv := func(x string, w []int, bias int, attrs string) Case { return convCase("Conv", x, w, bias, attrs) }
-	cases := []Case{
+	conv := func(x string, w []int, bias int, attrs string) golden.Case {
+		return golden.ConvCase("Conv", x, w, bias, attrs)
+	}
+	cases := []golden.Case{
 		conv("2,3,33,30", []int{40, 3, 7, 7}, 40, "pads = [3, 3, 3, 3], strides = [2, 2]"),
 		conv("1,3,40,36", []int{96, 3, 4, 4}, 96, "strides = [4, 4]"),
 		conv("2,3,31,48", []int{40, 3, 7, 7}, 40, "pads = [3, 3, 3, 3], strides = [2, 2]"), // rows come as they are
@@ -143,8 +136,8 @@ func TestConvPatch(t *testing.T) {
 		conv("1,3,59,59", []int{64, 3, 11, 11}, 64, "pads = [2, 2, 2, 2], strides = [4, 4]"),
 		conv("1,7,12,70", []int{70, 7, 2, 3}, 70, "strides = [3, 1]"), // of 16 bits alone
 		{Name: "prologue and epilogue", In: "%x: float32[2,3,18,20], %r: float32[2,33,9,10]",
-			Body: weights("w", 33, 3, 3, 3) +
-				fused("Conv", "%px: float32[2,3,18,20], %pw: float32[33,3,3,3], %pr: float32[2,33,9,10]",
+			Body: golden.Weights("w", 33, 3, 3, 3) +
+				golden.Fused("Conv", "%px: float32[2,3,18,20], %pw: float32[33,3,3,3], %pr: float32[2,33,9,10]",
 					"%a = Relu(%px)\n%m = Conv(%a, %pw) {pads = [1, 1, 1, 1], strides = [2, 2]}\n%z = Add(%m, %pr)", "%z",
 					"%x, %w, %r"), Out: "%y"},
 	}
@@ -152,13 +145,15 @@ func TestConvPatch(t *testing.T) {
 		c := &cases[i]
 		c.Out, c.Body = "%last", strings.TrimRight(c.Body, "\n")+"\n%last = Transpose(%y) {perm = [0, 2, 3, 1]}"
 	}
-	Check(t, inEachArithmetic(cases))
+	golden.Check(t, inEachArithmetic(cases))
 }
 
 // Images that are cut into blocks, with rows or channels innermost: conv_blocks.
 func TestConvBlocks(t *testing.T) {
-	conv := func(x string, w []int, bias int, attrs string) Case { return convCase("Conv", x, w, bias, attrs) }
-	rows := []Case{
+	conv := func(x string, w []int, bias int, attrs string) golden.Case {
+		return golden.ConvCase("Conv", x, w, bias, attrs)
+	}
+	rows := []golden.Case{
 		conv("1,3,64,80", []int{40, 3, 16, 16}, 40, "strides = [16, 16]"),
 		conv("2,3,21,36", []int{96, 3, 4, 4}, 96, "strides = [4, 4]"), // a row is left over
 		conv("1,2,18,24", []int{33, 2, 3, 4}, 0, "strides = [3, 8]"),
@@ -168,24 +163,26 @@ func TestConvBlocks(t *testing.T) {
 		c := &rows[i]
 		c.Out, c.Body = "%last", strings.TrimRight(c.Body, "\n")+"\n%last = Transpose(%y) {perm = [0, 2, 3, 1]}"
 	}
-	last := []Case{
+	last := []golden.Case{
 		conv("2,32,14,14", []int{64, 32, 2, 2}, 64, "strides = [2, 2]"),
 		conv("1,96,9,11", []int{50, 96, 2, 2}, 50, "strides = [2, 2]"),
 		conv("1,64,15,13", []int{136, 64, 1, 1}, 136, "strides = [2, 2]"),
 		conv("1,24,13,12", []int{64, 24, 2, 3}, 0, "strides = [3, 4]"),
-		{Name: "prologue and residual", In: "%x: float32[2,32,8,8], %r: float32[2,40,4,4]", Body: weights("w", 40, 32, 2, 2) +
-			weights("b", 40) + fused("Conv",
+		{Name: "prologue and residual", In: "%x: float32[2,32,8,8], %r: float32[2,40,4,4]", Body: golden.Weights("w", 40, 32, 2, 2) +
+			golden.Weights("b", 40) + golden.Fused("Conv",
 			"%px: float32[2,32,8,8], %pw: float32[40,32,2,2], %pb: float32[40], %pr: float32[2,40,4,4]",
 			"%a = Relu(%px)\n%m = Conv(%a, %pw, %pb) {strides = [2, 2]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z",
 			"%x, %w, %b, %r"), Out: "%y"},
 	}
-	Check(t, inEachArithmetic(append(rows, OnlyChannelsLast(last)...)))
+	golden.Check(t, inEachArithmetic(append(rows, golden.OnlyChannelsLast(last)...)))
 }
 
 // Groups of few channels: conv_groups.
 func TestConvGroups(t *testing.T) {
-	conv := func(x string, w []int, bias int, attrs string) Case { return convCase("Conv", x, w, bias, attrs) }
-	cases := []Case{
+	conv := func(x string, w []int, bias int, attrs string) golden.Case {
+		return golden.ConvCase("Conv", x, w, bias, attrs)
+	}
+	cases := []golden.Case{
 		conv("2,64,9,10", []int{64, 8, 3, 3}, 64, "group = 8, pads = [1, 1, 1, 1]"),
 		conv("1,48,9,17", []int{48, 16, 3, 3}, 0, "group = 3, pads = [0, 1, 2, 1], strides = [2, 1]"), // 48 of 64 columns
 		conv("1,96,7,12", []int{96, 32, 3, 3}, 96, "group = 3, pads = [1, 1, 1, 1], strides = [2, 2]"),
@@ -194,18 +191,20 @@ func TestConvGroups(t *testing.T) {
 		conv("1,128,11,9", []int{64, 16, 2, 2}, 64, "group = 8, dilations = [3, 1]"),
 		conv("2,32,6,70", []int{32, 2, 3, 3}, 32, "group = 16, pads = [1, 1, 1, 1]"), // several tiles of a row
 		{Name: "prologue and epilogue", In: "%x: float32[2,64,9,9], %r: float32[2,64,9,9]",
-			Body: weights("w", 64, 8, 3, 3) + weights("b", 64) + fused("Conv",
+			Body: golden.Weights("w", 64, 8, 3, 3) + golden.Weights("b", 64) + golden.Fused("Conv",
 				"%px: float32[2,64,9,9], %pw: float32[64,8,3,3], %pb: float32[64], %pr: float32[2,64,9,9]",
 				"%a = Relu(%px)\n%m = Conv(%a, %pw, %pb) {pads = [1, 1, 1, 1], group = 8}\n%s = Add(%m, %pr)\n%z = Relu(%s)",
 				"%z", "%x, %w, %b, %r"), Out: "%y"},
 	}
-	Check(t, inEachArithmetic(OnlyChannelsLast(cases)))
+	golden.Check(t, inEachArithmetic(golden.OnlyChannelsLast(cases)))
 }
 
 // Filters of several taps that warp groups multiply: conv_taps.
 func TestConvTaps(t *testing.T) {
-	conv := func(x string, w []int, bias int, attrs string) Case { return convCase("Conv", x, w, bias, attrs) }
-	cases := []Case{
+	conv := func(x string, w []int, bias int, attrs string) golden.Case {
+		return golden.ConvCase("Conv", x, w, bias, attrs)
+	}
+	cases := []golden.Case{
 		conv("3,64,10,9", []int{72, 64, 3, 3}, 72, "pads = [1, 1, 1, 1]"),
 		conv("1,64,13,17", []int{136, 64, 3, 3}, 0, "pads = [0, 1, 2, 3]"),
 		conv("2,72,12,11", []int{40, 72, 1, 7}, 40, "pads = [0, 3, 0, 3]"), // channels that do not fill a stage
@@ -217,34 +216,34 @@ func TestConvTaps(t *testing.T) {
 		conv("2,64,9,21", []int{40, 64, 2, 3}, 40, "pads = [0, 1, 0, 1], strides = [1, 2]"),
 		conv("2,128,9,9", []int{128, 64, 3, 3}, 128, "group = 2, pads = [1, 1, 1, 1]"),
 		{Name: "prologue and epilogue", In: "%x: float32[2,64,9,9], %r: float32[2,72,9,9]",
-			Body: weights("w", 72, 64, 3, 3) + weights("b", 72) + fused("Conv",
+			Body: golden.Weights("w", 72, 64, 3, 3) + golden.Weights("b", 72) + golden.Fused("Conv",
 				"%px: float32[2,64,9,9], %pw: float32[72,64,3,3], %pb: float32[72], %pr: float32[2,72,9,9]",
 				"%a = Relu(%px)\n%m = Conv(%a, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)",
 				"%z", "%x, %w, %b, %r"), Out: "%y"},
 	}
-	var all []Case
-	for i, c := range OnlyChannelsLast(cases) {
-		all = append(all, inEachArithmetic([]Case{c})[1+i%2])
+	var all []golden.Case
+	for i, c := range golden.OnlyChannelsLast(cases) {
+		all = append(all, inEachArithmetic([]golden.Case{c})[1+i%2])
 	}
-	Check(t, all)
+	golden.Check(t, all)
 }
 
 // inEachArithmetic are the cases in float32, with products of tf32, and in a type of 16 bits.
-func inEachArithmetic(cases []Case) []Case {
-	var out []Case
+func inEachArithmetic(cases []golden.Case) []golden.Case {
+	var out []golden.Case
 	for i, c := range cases {
 		tf32 := c
 		tf32.Name, tf32.Precision = c.Name+", tf32", precision.TF32
-		out = append(out, c, tf32, c.stored([]precision.Precision{precision.FP16, precision.BF16}[i%2]))
+		out = append(out, c, tf32, c.Stored([]precision.Precision{precision.FP16, precision.BF16}[i%2]))
 	}
 	return out
 }
 
 func TestConvTranspose(t *testing.T) {
-	conv := func(x string, w []int, bias int, attrs string) Case {
-		return convCase("ConvTranspose", x, w, bias, attrs)
+	conv := func(x string, w []int, bias int, attrs string) golden.Case {
+		return golden.ConvCase("ConvTranspose", x, w, bias, attrs)
 	}
-	Check(t, WithLayouts([]Case{
+	golden.Check(t, golden.WithLayouts([]golden.Case{
 		conv("1,20,9,9", []int{20, 24, 3, 3}, 24, ""),
 		conv("2,20,9,9", []int{20, 24, 4, 4}, 24, "strides = [2, 2], pads = [1, 1, 1, 1]"),
 		conv("1,20,5,6", []int{20, 16, 3, 3}, 16, "strides = [3, 2], output_padding = [1, 1]"),

@@ -1,31 +1,33 @@
-package golden
+package images
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/rammerc/rammerc/internal/golden"
 )
 
 // squeezeCase is squeeze and excitation of x by so many units; inner and gate are statements that compute %u of %a, and
 // %s of %d. Without bias the convolutions have none.
-func squeezeCase(x string, channels, units int, mean, inner, gate string, bias bool) Case {
-	c := Case{Name: fmt.Sprintf("%s by %d, %s, %s, bias %t", x, units, inner, gate, bias),
+func squeezeCase(x string, channels, units int, mean, inner, gate string, bias bool) golden.Case {
+	c := golden.Case{Name: fmt.Sprintf("%s by %d, %s, %s, bias %t", x, units, inner, gate, bias),
 		In: "%x: float32[" + x + "]", Out: "%y"}
 	v, w := []int{units, channels}, []int{channels, units}
 	for range strings.Count(x, ",") - 1 {
 		v, w = append(v, 1), append(w, 1)
 	}
-	c.Body = weights("v", v...) + weights("w", w...)
-	in := fmt.Sprintf("%%px: float32[%s], %%pv: float32%s, %%pw: float32%s", x, dims(v), dims(w))
+	c.Body = golden.Weights("v", v...) + golden.Weights("w", w...)
+	in := fmt.Sprintf("%%px: float32[%s], %%pv: float32%s, %%pw: float32%s", x, golden.Dims(v), golden.Dims(w))
 	args, first, last := "%x, %v, %w", "%pm, %pv", "%u, %pw"
 	if bias {
-		c.Body += weights("b", units) + weights("e", channels)
+		c.Body += golden.Weights("b", units) + golden.Weights("e", channels)
 		in += fmt.Sprintf(", %%pb: float32[%d], %%pe: float32[%d]", units, channels)
 		args, first, last = args+", %b, %e", first+", %pb", last+", %pe"
 	}
 	body := fmt.Sprintf("%%pm = %s\n%%a = Conv(%s)\n%s\n%%d = Conv(%s)\n%s\n%%z = Mul(%%s, %%px)", mean, first, inner,
 		last, gate)
-	c.Body += fused("SqueezeExcite", in, body, "%z", args)
+	c.Body += golden.Fused("SqueezeExcite", in, body, "%z", args)
 	return c
 }
 
@@ -37,7 +39,7 @@ func TestSqueezeExcite(t *testing.T) {
 		sigmoid = "%s = Sigmoid(%d)"
 		hard    = "%s = HardSigmoid(%d) {alpha = 0.16666667}"
 	)
-	Check(t, WithPrecisions(WithLayouts([]Case{
+	golden.Check(t, golden.WithPrecisions(golden.WithLayouts([]golden.Case{
 		squeezeCase("1,16,56,56", 16, 8, mean, relu, hard, true),    // several chunks of positions
 		squeezeCase("1,72,7,7", 72, 24, mean, swish, sigmoid, true), // few positions, channels that fill no rTask
 		squeezeCase("3,13,5,9", 13, 1, mean, relu, sigmoid, false),  // one unit, a batch
@@ -56,9 +58,9 @@ func TestSqueezeExcite(t *testing.T) {
 // TestDepthwiseSqueeze has squeeze and excitation behind depthwise convolutions of channels-last images, which squeeze
 // what they make.
 func TestDepthwiseSqueeze(t *testing.T) {
-	behind := func(in string, c Case, channels, width int, attrs string) Case {
+	behind := func(in string, c golden.Case, channels, width int, attrs string) golden.Case {
 		c.Name, c.In = fmt.Sprintf("%s, filter %d, %s", c.Name, width, attrs), "%x: float32["+in+"]"
-		c.Body = weights("k", channels, 1, width, width) + weights("l", channels) +
+		c.Body = golden.Weights("k", channels, 1, width, width) + golden.Weights("l", channels) +
 			fmt.Sprintf("%%made = Conv(%%x, %%k, %%l) {group = %d, %s}\n", channels, attrs) +
 			strings.ReplaceAll(c.Body, "%x,", "%made,")
 		return c
@@ -68,7 +70,7 @@ func TestDepthwiseSqueeze(t *testing.T) {
 		swish = "%g = Sigmoid(%a)\n%u = Mul(%a, %g)"
 		gate  = "%s = Sigmoid(%d)"
 	)
-	Check(t, WithStorage(OnlyChannelsLast([]Case{
+	golden.Check(t, golden.WithStorage(golden.OnlyChannelsLast([]golden.Case{
 		behind("1,16,20,21", squeezeCase("1,16,20,21", 16, 8, mean, swish, gate, true), 16, 3, "pads = [1, 1, 1, 1]"),
 		behind("2,72,7,7", squeezeCase("2,72,7,7", 72, 20, mean, swish, gate, true), 72, 5, "pads = [2, 2, 2, 2]"),
 		behind("1,320,9,9", squeezeCase("1,320,4,4", 320, 32, mean, swish, gate, true), 320, 3, "strides = [2, 2]"),
@@ -81,6 +83,3 @@ func TestDepthwiseSqueeze(t *testing.T) {
 		behind("9,36,7,7", squeezeCase("9,36,7,7", 36, 9, mean, swish, gate, true), 36, 7, "pads = [3, 3, 3, 3]"),
 	})))
 }
-
-// dims is a shape in ir's text form.
-func dims(list []int) string { return strings.ReplaceAll(fmt.Sprint(list), " ", ",") }
