@@ -24,7 +24,7 @@ conformance:
 
 ## race: the race detector over the packages that start goroutines
 race:
-	$(GO) test -race ./ir/eval ./schedule/... ./internal/outdir ./internal/engine ./profiler/timing ./internal/driver ./internal/runner
+	$(GO) test -race ./ir/eval ./graphopt ./internal/outdir ./internal/engine ./profiler/timing ./internal/driver ./internal/runner
 
 ## fuzz: each fuzz target for FUZZTIME, or all of them together for TOTAL seconds
 fuzz:
@@ -35,8 +35,10 @@ soak:
 	$(GO) build -o .soak/rammerc ./cmd/rammerc
 	$(GO) run ./scripts/soak -rammerc .soak/rammerc -target $(or $(TARGET),emu) -for $(or $(SOAKTIME),1h) testdata/models/digits_*.onnx
 
-## sanitize: abuses emitted libraries of all digits models and kinds of plans under AddressSanitizer and UBSan
+## sanitize: abuses emitted libraries of all digits models and kinds of plans under AddressSanitizer and UBSan, and looks for
+## races with ThreadSanitizer in programs that leave out an order between threads, and in those that do not
 sanitize:
+	RAMMER_SANITIZE=all $(GO) test ./codegen -run ThreadSanitizer -count=1
 	RAMMER_SANITIZE=all $(GO) test ./internal/systemtest/attacks -run TestSanitizers -count=1 -timeout 3h
 
 ## mutate: plants errors one at a time; fails if the tests of their packages do not notice one

@@ -63,20 +63,29 @@ func sanitized(t *testing.T, s *stencilPlan, dir string, seed uint64) string {
 // orders of threads: in correct programs in `orders`, and in others until one shows, in at most mostOrders.
 const orders, mostOrders = 5, 50
 
+// someSanitized are the programs that a run of all tests builds under ThreadSanitizer, which takes long: the first one,
+// unless $RAMMER_SANITIZE asks for all.
+func someSanitized[P any](programs []P) []P {
+	if os.Getenv("RAMMER_SANITIZE") == "all" {
+		return programs
+	}
+	return programs[:1]
+}
+
 // TestThreadSanitizer runs correct programs. What is missing in the order of memory accesses shows here.
 func TestThreadSanitizer(t *testing.T) {
 	t.Parallel()
 	flags, counters := newStencilPlan(t, 3, 4, 64), newStencilPlan(t, 3, 4, 64)
 	counters.count(2)
-	for _, c := range []struct {
+	for _, c := range someSanitized([]struct {
 		what string
 		s    *stencilPlan
 	}{
+		{"a program with both signals", bothSignals(t, 4, 4, 64)},
 		{"a program", flags},
 		{"a program with counters", counters},
-		{"a program with both signals", bothSignals(t, 4, 4, 64)},
 		{"a program in a cluster", givenPlan(t, 4, 3, 64, 4)},
-	} {
+	}) {
 		dir := emitStencil(t, c.s, Options{})
 		for seed := uint64(1); seed <= orders; seed++ {
 			if report := sanitized(t, c.s, dir, seed); report != "" {
@@ -103,7 +112,7 @@ func TestThreadSanitizerFindsRaces(t *testing.T) {
 	if !findsRace(s, emitStencil(t, s, Options{})) {
 		t.Error("a missing wait was not reported")
 	}
-	for _, x := range weakened(t) {
+	for _, x := range someSanitized(weakened(t)) {
 		dir := emitStencil(t, x.s, Options{})
 		replaceIn(t, filepath.Join(dir, "stencil.cu"), x.old, x.with)
 		if !findsRace(x.s, dir) {
