@@ -34,7 +34,7 @@ func (s *source) opening() {
 		return
 	}
 	s.printf("//\n// On the GPU:  nvcc -std=c++20 -O3 -arch=ARCH -shared -Xcompiler -fPIC %s.cu -o lib%s.so\n", n, n)
-	s.printf("// On the CPU:  c++ -std=c++20 -O2 -shared -fPIC -pthread -x c++ %s.cu -o lib%s.so\n\n", n, n)
+	s.printf("// On the CPU:  c++ -std=c++20 -O1 -shared -fPIC -pthread -x c++ %s.cu -o lib%s.so\n\n", n, n)
 }
 
 // planned says what the plan is for and how large the program is.

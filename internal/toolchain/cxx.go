@@ -50,7 +50,7 @@ func (c *Cxx) Version(ctx context.Context) (string, error) {
 // BuildLibrary compiles NAME.cu in dir for the emulator into libNAME.so, and libNAME.a where there is ar. More flags, such
 // as -fsanitize=thread or -DRT_DEBUG, come behind the usual ones and those of $CXXFLAGS.
 func (c *Cxx) BuildLibrary(ctx context.Context, dir, name string, flags ...string) (*Run, error) {
-	common := append(append([]string{c.Path}, c.extra...), "-std=c++20", "-O2", "-fPIC", "-pthread")
+	common := append(append([]string{c.Path}, c.extra...), "-std=c++20", "-O1", "-fPIC", "-pthread")
 	common = append(append(common, c.flags...), flags...)
 	object := name + ".o"
 	compile := append(slices.Clone(common), "-x", "c++", "-c", name+".cu", "-o", object)
@@ -86,7 +86,7 @@ func (c *Cxx) BuildLibrary(ctx context.Context, dir, name string, flags ...strin
 // BuildProgram compiles C++ sources in dir into an executable.
 func (c *Cxx) BuildProgram(ctx context.Context, dir, out string, sources []string, flags ...string) (*Run, error) {
 	args := append([]string{c.Path}, c.extra...)
-	args = append(args, "-std=c++20", "-O2", "-pthread")
+	args = append(args, "-std=c++20", "-O1", "-pthread")
 	args = append(args, flags...)
 	args = append(append(args, sources...), "-o", out)
 	if runtime.GOOS == "linux" {

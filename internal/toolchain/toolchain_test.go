@@ -57,7 +57,7 @@ func TestFlagsOfTheEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "-one -std=c++20 -O2 -fPIC -pthread -O0 -two -three "
+	const want = "-one -std=c++20 -O1 -fPIC -pthread -O0 -two -three "
 	if !strings.HasPrefix(r.Output, want) {
 		t.Errorf("got %q, want %q…", r.Output, want)
 	}
