@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/internal/driver"
