@@ -17,7 +17,7 @@ type contribMask struct {
 }
 
 func newContribAttention(c *rewriting) *contribMask {
-	a := &attentionRule{rewriting: c, flat: true, scale: c.takeFloat("scale", 0), heads: c.takeInt("num_heads", 0)}
+	a := &attentionRule{w: c, flat: true, scale: c.takeFloat("scale", 0), heads: c.takeInt("num_heads", 0)}
 	a.kvHeads = a.heads
 	if a.heads < 1 || a.heads > math.MaxInt32 {
 		c.refuse("bad-attribute", "attribute num_heads", "", "%d heads are not possible", a.heads)
@@ -27,9 +27,9 @@ func newContribAttention(c *rewriting) *contribMask {
 
 // setType sets the element type of scores and softmax to that of x.
 func (m *contribMask) setType(x *ir.Value) bool {
-	d, ok := m.dtypeOf(x)
+	d, ok := m.w.dtypeOf(x)
 	if ok && !d.IsFloat() {
-		m.refuse("bad-type", "", "", "the element type %v is not supported here", d)
+		m.w.refuse("bad-type", "", "", "the element type %v is not supported here", d)
 		return false
 	}
 	m.dtype, m.precision = d, d
@@ -38,14 +38,14 @@ func (m *contribMask) setType(x *ir.Value) bool {
 
 // keep adds a term that masks the keys for which condition does not hold.
 func (m *contribMask) keep(condition *ir.Value, masked float64) {
-	kept, out := m.number("kept", 0, m.dtype), m.number("masked", masked, m.dtype)
-	m.terms = append(m.terms, m.emit("Where", nil, condition, kept, out))
+	kept, out := m.w.number("kept", 0, m.dtype), m.w.number("masked", masked, m.dtype)
+	m.terms = append(m.terms, m.w.emit("Where", nil, condition, kept, out))
 }
 
 // addBias adds a term of the standard shape, which may be absent.
 func (m *contribMask) addBias(i int) {
-	if x := m.n.Input(i); x != nil {
-		m.terms = append(m.terms, m.cast(x, m.dtype))
+	if x := m.w.n.Input(i); x != nil {
+		m.terms = append(m.terms, m.w.cast(x, m.dtype))
 	}
 }
 
@@ -58,11 +58,11 @@ func (m *contribMask) addBias(i int) {
 //	[batch][length][keys]   the same for each query
 //	[batch][1][max][max]    the same for sequences of any length, of which rows from past on and columns from 0 on count
 func (m *contribMask) maskKeys(i int, past *ir.Value) {
-	mask := m.n.Input(i)
+	mask := m.w.n.Input(i)
 	if mask == nil {
 		return
 	}
-	rank, ok := m.rankOf(i, 1, 2, 3, 4)
+	rank, ok := m.w.rankOf(i, 1, 2, 3, 4)
 	if !ok {
 		return
 	}
@@ -72,47 +72,47 @@ func (m *contribMask) maskKeys(i int, past *ir.Value) {
 		m.maskByLength(i, total)
 		return
 	case 2:
-		columns, known := m.knownExtent(mask, 1)
-		if keys, ok := m.knownExtent(m.k, 2); known && columns == 1 && !(ok && keys == 1) {
+		columns, known := m.w.knownExtent(mask, 1)
+		if keys, ok := m.w.knownExtent(m.k, 2); known && columns == 1 && !(ok && keys == 1) {
 			return
 		}
-		mask = m.unsqueeze(mask, 1, 2)
+		mask = m.w.unsqueeze(mask, 1, 2)
 	case 3:
-		mask = m.unsqueeze(mask, 1)
+		mask = m.w.unsqueeze(mask, 1)
 	case 4:
-		first := m.ints("first", 0)
+		first := m.w.ints("first", 0)
 		if past != nil {
-			first = m.extentOf(past, 2)
+			first = m.w.extentOf(past, 2)
 		}
-		end := m.emit("Add", nil, first, m.extentOf(m.q, 2))
-		mask = m.emit("Slice", nil, mask, first, end, m.ints("axes", 2))
-		mask = m.emit("Slice", nil, mask, m.ints("first", 0), total, m.ints("axes", 3))
+		end := m.w.emit("Add", nil, first, m.w.extentOf(m.q, 2))
+		mask = m.w.emit("Slice", nil, mask, first, end, m.w.ints("axes", 2))
+		mask = m.w.emit("Slice", nil, mask, m.w.ints("first", 0), total, m.w.ints("axes", 3))
 	}
-	m.keep(m.emit("Greater", nil, m.cast(mask, ir.Int32), m.int32s(0)), m.filter)
+	m.keep(m.w.emit("Greater", nil, m.w.cast(mask, ir.Int32), m.w.int32s(0)), m.filter)
 }
 
 // maskByLength masks the keys outside of the sequences whose ends, and perhaps first keys, input i lists.
 func (m *contribMask) maskByLength(i int, total *ir.Value) {
-	list := m.cast(m.n.Input(i), ir.Int64)
-	count, ok := m.dimOf(list, 0)
-	batch, ok2 := m.dimOf(m.q, 0)
-	keys := m.countTo(total)
-	column := func(v *ir.Value) *ir.Value { return m.unsqueeze(v, 1, 2, 3) }
+	list := m.w.cast(m.w.n.Input(i), ir.Int64)
+	count, ok := m.w.dimOf(list, 0)
+	batch, ok2 := m.w.dimOf(m.q, 0)
+	keys := m.w.countTo(total)
+	column := func(v *ir.Value) *ir.Value { return m.w.unsqueeze(v, 1, 2, 3) }
 	switch {
 	case !ok || !ok2:
-		m.later("unknown-rank", "the rank of the mask or of the queries cannot be inferred")
+		m.w.later("unknown-rank", "the rank of the mask or of the queries cannot be inferred")
 	case count.Equal(batch):
-		m.keep(m.emit("Less", nil, keys, column(list)), m.filter)
+		m.keep(m.w.emit("Less", nil, keys, column(list)), m.filter)
 	case count.Equal(batch.Mul(ir.D(2))):
-		ends, starts := m.halves(list, 0)
-		before := m.emit("Less", nil, keys, column(ends))
-		m.keep(m.emit("And", nil, before, m.emit("GreaterOrEqual", nil, keys, column(starts))), m.filter)
+		ends, starts := m.w.halves(list, 0)
+		before := m.w.emit("Less", nil, keys, column(ends))
+		m.keep(m.w.emit("And", nil, before, m.w.emit("GreaterOrEqual", nil, keys, column(starts))), m.filter)
 	case isConst(count) && isConst(batch):
-		m.refuse("unsupported-op", fmt.Sprintf("input %d", i), "",
+		m.w.refuse("unsupported-op", fmt.Sprintf("input %d", i), "",
 			"a mask of shape [%v] for a batch of %v is not supported",
 			count, batch)
 	default:
-		m.later("unknown-extent", "the batch cannot be inferred, but the meaning of the mask depends on it")
+		m.w.later("unknown-extent", "the batch cannot be inferred, but the meaning of the mask depends on it")
 	}
 }
 
@@ -158,19 +158,19 @@ func quantizedAttention(c *rewriting) {
 // widths are the numbers of columns that queries, keys and values have in qkv along an axis, a third each if the attribute
 // qkv_hidden_sizes does not say. ok is false if the node cannot be rewritten, or not yet.
 func (m *contribMask) widths(qkv *ir.Value, axis int) (sizes []int64, ok bool) {
-	given, _ := m.take("qkv_hidden_sizes", ir.AttrInts)
-	width, known := m.knownExtent(qkv, axis)
+	given, _ := m.w.take("qkv_hidden_sizes", ir.AttrInts)
+	width, known := m.w.knownExtent(qkv, axis)
 	switch sizes = given.Ints; {
-	case m.refused || !m.setType(qkv):
+	case m.w.refused || !m.setType(qkv):
 		return nil, false
 	case !known:
-		m.later("unknown-extent", "the width of the weights cannot be inferred, but the operator's rewriting depends on it")
+		m.w.later("unknown-extent", "the width of the weights cannot be inferred, but the operator's rewriting depends on it")
 		return nil, false
 	case len(sizes) == 0:
 		sizes = []int64{width / 3, width / 3, width / 3}
 	}
 	if len(sizes) != 3 || sizes[0]+sizes[1]+sizes[2] != width {
-		m.refuse("bad-attribute", "attribute qkv_hidden_sizes", "", "%v do not divide %d columns", sizes, width)
+		m.w.refuse("bad-attribute", "attribute qkv_hidden_sizes", "", "%v do not divide %d columns", sizes, width)
 		return nil, false
 	}
 	return sizes, true
@@ -196,8 +196,8 @@ func selfAttention(c *rewriting, qkv *ir.Value, mask, past, bias int) {
 		return
 	}
 	q, k, v := sizes[0], sizes[1], sizes[2]
-	m.q, m.k = m.splitHeads(c.slice(qkv, 2, 0, q), m.heads), m.splitHeads(c.slice(qkv, 2, q, q+k), m.heads)
-	m.v = m.splitHeads(c.slice(qkv, 2, q+k, q+k+v), m.heads)
+	m.q, m.k = m.w.splitHeads(c.slice(qkv, 2, 0, q), m.heads), m.w.splitHeads(c.slice(qkv, 2, q, q+k), m.heads)
+	m.v = m.w.splitHeads(c.slice(qkv, 2, q+k, q+k+v), m.heads)
 	var pastValue *ir.Value
 	if both := c.n.Input(past); both != nil {
 		m.pastKey, pastValue = c.squeeze(c.slice(both, 0, 0, 1), 0), c.squeeze(c.slice(both, 0, 1, 2), 0)
@@ -247,7 +247,7 @@ func multiHeadAttention(c *rewriting) {
 
 // readProjections brings queries, keys and values of a MultiHeadAttention to [batch][heads][length][size].
 func (m *contribMask) readProjections() bool {
-	c := m.rewriting
+	c := m.w
 	rank, ok := c.rankOf(0, 3, 5)
 	if !ok {
 		return false
@@ -260,7 +260,7 @@ func (m *contribMask) readProjections() bool {
 		m.q, m.k, m.v = piece(query, 0), piece(query, 1), piece(query, 2)
 		return m.addProjectionBias(true)
 	}
-	m.q = m.splitHeads(query, m.heads)
+	m.q = m.w.splitHeads(query, m.heads)
 	if key == nil {
 		c.refuse("missing-input", "input 1 (key)", "", "the queries have rank 3, so that keys are needed")
 		return false
@@ -277,28 +277,28 @@ func (m *contribMask) readProjections() bool {
 	case keyRank == 4:
 		m.k, m.v = key, value
 	default:
-		m.k, m.v = m.splitHeads(key, m.heads), m.splitHeads(value, m.heads)
+		m.k, m.v = m.w.splitHeads(key, m.heads), m.w.splitHeads(value, m.heads)
 	}
 	return m.addProjectionBias(keyRank != 4)
 }
 
 // addProjectionBias adds the parts of input 3 to queries, keys and values; to queries alone if keys come from a cache.
 func (m *contribMask) addProjectionBias(all bool) bool {
-	bias := m.n.Input(3)
+	bias := m.w.n.Input(3)
 	if bias == nil {
 		return true
 	}
-	size, ok := m.knownExtent(m.q, 3)
-	valueSize, ok2 := m.knownExtent(m.v, 3)
+	size, ok := m.w.knownExtent(m.q, 3)
+	valueSize, ok2 := m.w.knownExtent(m.v, 3)
 	if !ok || !ok2 {
-		m.later("unknown-extent", "the size of the heads cannot be inferred, but the operator's rewriting depends on it")
+		m.w.later("unknown-extent", "the size of the heads cannot be inferred, but the operator's rewriting depends on it")
 		return false
 	}
 	start := int64(0)
 	add := func(x *ir.Value, size int64) *ir.Value {
-		part := m.reshape(m.slice(bias, 0, start, start+m.heads*size), m.heads, 1, size)
+		part := m.w.reshape(m.w.slice(bias, 0, start, start+m.heads*size), m.heads, 1, size)
 		start += m.heads * size
-		return m.emit("Add", nil, x, part)
+		return m.w.emit("Add", nil, x, part)
 	}
 	m.q = add(m.q, size)
 	if all {
@@ -326,8 +326,8 @@ func packedAttention(c *rewriting) {
 	}
 	q, k, width := sizes[0], sizes[0]+sizes[1], sizes[0]+sizes[1]+sizes[2]
 	tokens := c.unsqueeze(qkv, 0)
-	m.q, m.k = m.splitHeads(c.slice(tokens, 2, 0, q), m.heads), m.splitHeads(c.slice(tokens, 2, q, k), m.heads)
-	m.v = m.splitHeads(c.slice(tokens, 2, k, width), m.heads)
+	m.q, m.k = m.w.splitHeads(c.slice(tokens, 2, 0, q), m.heads), m.w.splitHeads(c.slice(tokens, 2, q, k), m.heads)
+	m.v = m.w.splitHeads(c.slice(tokens, 2, k, width), m.heads)
 
 	ends := c.slice(c.cast(c.n.Input(4), ir.Int64), 0, 1, math.MaxInt64)
 	behind := c.emit("GreaterOrEqual", nil, c.unsqueeze(c.countTo(m.total()), 1), ends)

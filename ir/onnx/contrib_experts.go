@@ -11,7 +11,7 @@ import (
 // token a number for each expert; the k experts with the largest ones compute, and their results are added up with the
 // softmax of these numbers as weights. All experts are written out for all tokens, and the weights of the others are 0.
 type expertsRule struct {
-	*rewriting
+	w          *rewriting
 	weights    [3]*ir.Value // of the products fc1, fc2, fc3: [experts][outputs][inputs]; fc3 may be nil
 	biases     [3]*ir.Value // [experts][outputs], nil for none
 	mixing     *ir.Value    // numbers for weights, where they are others than the router's; [tokens][experts]
@@ -29,7 +29,7 @@ func experts(c *rewriting) {
 	if !c.arity(3, 8) || !c.needs(4) {
 		return
 	}
-	e := &expertsRule{rewriting: c}
+	e := &expertsRule{w: c}
 	for i := range e.weights {
 		e.weights[i], e.biases[i] = c.n.Input(2+2*i), c.n.Input(3+2*i)
 	}
@@ -41,7 +41,7 @@ func quantizedExperts(c *rewriting) {
 	if !c.arity(4, 15) || !c.needs(5, 6) {
 		return
 	}
-	e := &expertsRule{rewriting: c, mixing: c.n.Input(14)}
+	e := &expertsRule{w: c, mixing: c.n.Input(14)}
 	e.normalize = e.mixing == nil // the weights of the selected experts are a softmax among these
 	bits, block := c.takeInt("expert_weight_bits", 4), c.takeInt("block_size", 0)
 	c.takeInt("accuracy_level", 0)
@@ -67,7 +67,7 @@ func quantizedExperts(c *rewriting) {
 // dequantizedWeights are the weights of input i, with the scales of the input behind it. The zero points of input zeros
 // are half of the range if that is absent. There is a scale for each row, or for each block of a row.
 func (e *expertsRule) dequantizedWeights(i, zeros int, bits, block int64) *ir.Value {
-	c := e.rewriting
+	c := e.w
 	if bits != 2 && bits != 4 && bits != 8 {
 		c.refuse("unsupported-op", "attribute expert_weight_bits", "", "weights of %d bits are not supported", bits)
 		return nil
@@ -109,7 +109,7 @@ func (e *expertsRule) dequantizedWeights(i, zeros int, bits, block int64) *ir.Va
 }
 
 func (e *expertsRule) finishExperts() {
-	c := e.rewriting
+	c := e.w
 	e.k = c.takeInt("k", 1)
 	e.normalize = c.takeInt("normalize_routing_weights", 0) != 0 || e.normalize
 	e.activation = c.takeString("activation_type", "relu", "relu", "gelu", "silu", "swiglu", "identity", "relu2",
@@ -146,9 +146,9 @@ func (e *expertsRule) finishExperts() {
 
 // product is what product i of each expert makes of x.
 func (e *expertsRule) product(i int, x *ir.Value) *ir.Value {
-	y := e.emit("MatMul", nil, x, e.transpose(e.weights[i], 0, 2, 1))
+	y := e.w.emit("MatMul", nil, x, e.w.transpose(e.weights[i], 0, 2, 1))
 	if e.biases[i] != nil {
-		y = e.emit("Add", nil, y, e.unsqueeze(e.biases[i], 1))
+		y = e.w.emit("Add", nil, y, e.w.unsqueeze(e.biases[i], 1))
 	}
 	return y
 }
@@ -156,7 +156,7 @@ func (e *expertsRule) product(i int, x *ir.Value) *ir.Value {
 // activated is the input of the second product: a function of the first one or, where there is a third one, its product
 // with that.
 func (e *expertsRule) activated(tokens *ir.Value) *ir.Value {
-	c := e.rewriting
+	c := e.w
 	first := e.product(0, tokens)
 	switch e.activation {
 	case "swiglu", "geglu":
@@ -179,7 +179,7 @@ func (e *expertsRule) activated(tokens *ir.Value) *ir.Value {
 
 // gated is SwiGLU or GEGLU: the function of one part times the other.
 func (e *expertsRule) gated(first, tokens *ir.Value) *ir.Value {
-	c := e.rewriting
+	c := e.w
 	var gate, linear *ir.Value
 	switch {
 	case e.fusion == 1:
@@ -213,7 +213,7 @@ func (e *expertsRule) gated(first, tokens *ir.Value) *ir.Value {
 
 // routed are the weights of the experts for each token, [tokens][experts], of which k are not 0.
 func (e *expertsRule) routed(count int64) *ir.Value {
-	c := e.rewriting
+	c := e.w
 	logits := c.n.Input(1)
 	d, ok := c.dtypeOf(logits)
 	if !ok {

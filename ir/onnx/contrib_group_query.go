@@ -61,7 +61,7 @@ type groupQuery struct {
 }
 
 func (g *groupQuery) readAttributes() bool {
-	c := g.rewriting
+	c := g.w
 	g.kvHeads = c.takeInt("kv_num_heads", 0)
 	g.softcap, g.window = c.takeFloat("softcap", 0), c.takeInt("local_window_size", -1)
 	g.rotary, g.interleaved = c.takeInt("do_rotary", 0) != 0, c.takeInt("rotary_interleaved", 0) != 0
@@ -102,7 +102,7 @@ func (g *groupQuery) readAttributes() bool {
 
 // readTokens reads the queries, keys and values of the new tokens. Without input 1 they are side by side in input 0.
 func (g *groupQuery) readTokens() bool {
-	c := g.rewriting
+	c := g.w
 	if _, ok := c.rankOf(0, 3); !ok {
 		return false
 	}
@@ -123,7 +123,7 @@ func (g *groupQuery) readTokens() bool {
 		c.refuse("missing-input", "input 2 (value)", "", "the input is absent, the operator needs it")
 		return false
 	}
-	g.q, g.k, g.v = g.splitHeads(q, g.heads), g.splitHeads(k, g.kvHeads), g.splitHeads(v, g.kvHeads)
+	g.q, g.k, g.v = g.w.splitHeads(q, g.heads), g.w.splitHeads(k, g.kvHeads), g.w.splitHeads(v, g.kvHeads)
 	return true
 }
 
@@ -134,41 +134,41 @@ func (g *groupQuery) embedPositions() {
 	}
 	positions := g.positions
 	if positions == nil {
-		positions = g.emit("Add", nil, g.unsqueeze(g.countTo(g.extentOf(g.q, 2)), 0), g.first)
+		positions = g.w.emit("Add", nil, g.w.unsqueeze(g.w.countTo(g.w.extentOf(g.q, 2)), 0), g.first)
 	}
-	g.q = g.turned(g.q, positions, g.cos, g.sines, 0, g.interleaved)
-	g.k = g.turned(g.k, positions, g.cos, g.sines, 0, g.interleaved)
+	g.q = g.w.turned(g.q, positions, g.cos, g.sines, 0, g.interleaved)
+	g.k = g.w.turned(g.k, positions, g.cos, g.sines, 0, g.interleaved)
 }
 
 // append stores the keys or values of the new tokens in the cache.
 func (g *groupQuery) append(past, tokens *ir.Value) *ir.Value {
-	if n, known := g.knownExtent(past, 2); known && n == 0 {
+	if n, known := g.w.knownExtent(past, 2); known && n == 0 {
 		return tokens
 	}
 	room := past
 	if !g.fits(past) {
-		room = g.concat(2, past, tokens)
+		room = g.w.concat(2, past, tokens)
 	}
-	places := g.emit("Add", nil, g.countTo(g.extentOf(tokens, 2)), g.first) // [batch][length]
-	places = g.emit("Expand", nil, g.unsqueeze(places, 1, 3), g.shapeValue(tokens))
-	stored := g.emit("ScatterElements", axisAttr(2), room, places, tokens)
-	if batch, known := g.knownExtent(past, 0); known && batch == 1 || room == past {
+	places := g.w.emit("Add", nil, g.w.countTo(g.w.extentOf(tokens, 2)), g.first) // [batch][length]
+	places = g.w.emit("Expand", nil, g.w.unsqueeze(places, 1, 3), g.w.shapeValue(tokens))
+	stored := g.w.emit("ScatterElements", axisAttr(2), room, places, tokens)
+	if batch, known := g.w.knownExtent(past, 0); known && batch == 1 || room == past {
 		return stored
 	}
 	// Sequences that are shorter than the longest one have zeros behind their tokens.
-	end := g.emit("Add", nil, g.first, g.extentOf(tokens, 2))
-	there := g.emit("Less", nil, g.unsqueeze(g.countTo(g.extentOf(stored, 2)), 1), g.unsqueeze(end, 1, 3))
-	return g.emit("Where", nil, there, stored, g.scalar("none", 0, stored))
+	end := g.w.emit("Add", nil, g.first, g.w.extentOf(tokens, 2))
+	there := g.w.emit("Less", nil, g.w.unsqueeze(g.w.countTo(g.w.extentOf(stored, 2)), 1), g.w.unsqueeze(end, 1, 3))
+	return g.w.emit("Where", nil, there, stored, g.w.scalar("none", 0, stored))
 }
 
 // fits reports whether the cache is known to have room for all tokens.
 func (g *groupQuery) fits(past *ir.Value) bool {
-	total := g.n.Input(6)
-	room, known := g.knownExtent(past, 2)
+	total := g.w.n.Input(6)
+	room, known := g.w.knownExtent(past, 2)
 	if total == nil || !known {
 		return false
 	}
-	g.s.typeOf(total)
+	g.w.s.typeOf(total)
 	if total.Const == nil || total.Const.Len() != 1 {
 		if len(total.Elems) != 1 {
 			return false
@@ -185,13 +185,13 @@ func (g *groupQuery) fits(past *ir.Value) bool {
 
 // maskByPosition lets each token attend to those before it, as far as the window reaches.
 func (g *groupQuery) maskByPosition() {
-	queries := g.emit("Add", nil, g.countTo(g.extentOf(g.q, 2)), g.first) // [batch or 1][length]
-	queries = g.unsqueeze(queries, 1, 3)
-	keys := g.countTo(g.extentOf(g.k, 2))
-	seen := g.emit("LessOrEqual", nil, keys, queries)
+	queries := g.w.emit("Add", nil, g.w.countTo(g.w.extentOf(g.q, 2)), g.first) // [batch or 1][length]
+	queries = g.w.unsqueeze(queries, 1, 3)
+	keys := g.w.countTo(g.w.extentOf(g.k, 2))
+	seen := g.w.emit("LessOrEqual", nil, keys, queries)
 	if g.window > 0 {
-		near := g.emit("Greater", nil, keys, g.emit("Sub", nil, queries, g.ints("window", g.window)))
-		seen = g.emit("And", nil, seen, near)
+		near := g.w.emit("Greater", nil, keys, g.w.emit("Sub", nil, queries, g.w.ints("window", g.window)))
+		seen = g.w.emit("And", nil, seen, near)
 	}
 	g.keep(seen, math.Inf(-1))
 }

@@ -19,7 +19,7 @@ func quantizedLSTM(c *rewriting) {
 	if !c.arity(3, 12) || !c.needs(8, 9, 10, 11) {
 		return
 	}
-	l := &lstmRule{rewriting: c}
+	l := &lstmRule{w: c}
 	if !l.readAttributes() {
 		return
 	}
@@ -58,7 +58,7 @@ func quantizedLSTM(c *rewriting) {
 
 // lstmRule rewrites one DynamicQuantizeLSTM.
 type lstmRule struct {
-	*rewriting
+	w          *rewriting
 	directions int64
 	reverse    []bool     // by direction
 	functions  [][]string // of each direction: of the gates, of the candidate, of the state
@@ -68,7 +68,7 @@ type lstmRule struct {
 }
 
 func (l *lstmRule) readAttributes() bool {
-	c := l.rewriting
+	c := l.w
 	c.takeInt("hidden_size", 0)
 	l.clip, l.coupled = c.takeFloat("clip", 0), c.takeInt("input_forget", 0) != 0
 	switch c.takeString("direction", "forward", "forward", "reverse", "bidirectional") {
@@ -112,16 +112,16 @@ func (l *lstmRule) parameterless(names []string) bool {
 
 // of is the part of input i that belongs to a direction, without the axis of directions; nil if the input is absent.
 func (l *lstmRule) of(i int, dir int64) *ir.Value {
-	v := l.n.Input(i)
+	v := l.w.n.Input(i)
 	if v == nil {
 		return nil
 	}
-	return l.squeeze(l.slice(v, 0, dir, dir+1), 0)
+	return l.w.squeeze(l.w.slice(v, 0, dir, dir+1), 0)
 }
 
 // run returns the hidden states of all steps, [steps][batch][size], and the last hidden state and cell state.
 func (l *lstmRule) run(dir int64) (y, h, s *ir.Value) {
-	c := l.rewriting
+	c := l.w
 	x, scale, zero := c.dynamicallyQuantized(c.n.Input(0))
 	if c.refused {
 		return nil, nil, nil
@@ -153,7 +153,7 @@ func (l *lstmRule) run(dir int64) (y, h, s *ir.Value) {
 
 // step is the body of the Scan: h, c and the part of the gates that x gives, to h, c and h.
 func (l *lstmRule) step(dir int64) *ir.Graph {
-	c := l.rewriting
+	c := l.w
 	peepholes, recurrent := l.of(7, dir), l.of(2, dir)
 	scale, zero := l.of(10, dir), l.of(11, dir)
 	g := &ir.Graph{Name: c.p.name + "/step"}
@@ -167,19 +167,19 @@ func (l *lstmRule) step(dir int64) *ir.Graph {
 	h, s, gates := state("h", l.size), state("c", l.size), state("z", 4*l.size)
 	inner := &scope{im: c.s.im, b: &builder{g: g, outer: c.s.b}, outer: c.s, names: map[string]*ir.Value{},
 		opsets: c.s.opsets, path: c.s.path}
-	b := &lstmStep{rewriting: &rewriting{s: inner, p: c.p, n: c.n}, l: l, functions: l.functions[dir]}
-	q, hScale, hZero := b.dynamicallyQuantized(h)
-	gates = b.emit("Add", nil, gates, b.scaledProduct(q, hScale, hZero, recurrent, scale, zero, nil))
+	b := &lstmStep{w: &rewriting{s: inner, p: c.p, n: c.n}, l: l, functions: l.functions[dir]}
+	q, hScale, hZero := b.w.dynamicallyQuantized(h)
+	gates = b.w.emit("Add", nil, gates, b.w.scaledProduct(q, hScale, hZero, recurrent, scale, zero, nil))
 	h, s = b.update(gates, s, peepholes)
-	y := b.emit("Identity", nil, h)
+	y := b.w.emit("Identity", nil, h)
 	g.Outputs = []*ir.Value{h, s, y}
-	c.refused = c.refused || b.refused
+	c.refused = c.refused || b.w.refused
 	return g
 }
 
 // lstmStep emits the nodes of one step.
 type lstmStep struct {
-	*rewriting
+	w         *rewriting
 	l         *lstmRule
 	functions []string
 }
@@ -188,30 +188,30 @@ type lstmStep struct {
 // peepholes are factors of the cell state in the gates i, o and f, or nil.
 func (b *lstmStep) update(gates, s, peepholes *ir.Value) (h, state *ir.Value) {
 	size := b.l.size
-	part := func(v *ir.Value, axis, i int64) *ir.Value { return b.slice(v, axis, i*size, (i+1)*size) }
+	part := func(v *ir.Value, axis, i int64) *ir.Value { return b.w.slice(v, axis, i*size, (i+1)*size) }
 	gate := func(i int64, of *ir.Value) *ir.Value {
 		x := part(gates, 1, i)
 		if peepholes != nil && i < 3 {
-			x = b.emit("Add", nil, x, b.emit("Mul", nil, part(peepholes, 0, i), of))
+			x = b.w.emit("Add", nil, x, b.w.emit("Mul", nil, part(peepholes, 0, i), of))
 		}
 		return b.clipped(x)
 	}
-	in := b.emit(b.functions[0], nil, gate(0, s))
-	candidate := b.emit(b.functions[1], nil, gate(3, nil))
+	in := b.w.emit(b.functions[0], nil, gate(0, s))
+	candidate := b.w.emit(b.functions[1], nil, gate(3, nil))
 	var forget *ir.Value
 	if b.l.coupled {
-		forget = b.emit("Sub", nil, b.number("one", 1, ir.Float32), in)
+		forget = b.w.emit("Sub", nil, b.w.number("one", 1, ir.Float32), in)
 	} else {
-		forget = b.emit(b.functions[0], nil, gate(2, s))
+		forget = b.w.emit(b.functions[0], nil, gate(2, s))
 	}
-	state = b.emit("Add", nil, b.emit("Mul", nil, forget, s), b.emit("Mul", nil, in, candidate))
-	out := b.emit(b.functions[0], nil, gate(1, state))
-	return b.emit("Mul", nil, out, b.emit(b.functions[2], nil, state)), state
+	state = b.w.emit("Add", nil, b.w.emit("Mul", nil, forget, s), b.w.emit("Mul", nil, in, candidate))
+	out := b.w.emit(b.functions[0], nil, gate(1, state))
+	return b.w.emit("Mul", nil, out, b.w.emit(b.functions[2], nil, state)), state
 }
 
 func (b *lstmStep) clipped(x *ir.Value) *ir.Value {
 	if b.l.clip <= 0 {
 		return x
 	}
-	return b.emit("Clip", nil, x, b.number("least", -b.l.clip, ir.Float32), b.number("most", b.l.clip, ir.Float32))
+	return b.w.emit("Clip", nil, x, b.w.number("least", -b.l.clip, ir.Float32), b.w.number("most", b.l.clip, ir.Float32))
 }

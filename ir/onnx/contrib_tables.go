@@ -55,7 +55,7 @@ func gatherBlockQuantized(c *rewriting) {
 			data = c.cast(data, ir.Int8)
 		}
 	}
-	t := quantizedTable{rewriting: c, data: data, indices: indices, from: int64(from), at: at, block: block}
+	t := quantizedTable{w: c, data: data, indices: indices, from: int64(from), at: at, block: block}
 	y := c.cast(t.rows(data), ir.Float32)
 	switch {
 	case zero != nil:
@@ -68,7 +68,7 @@ func gatherBlockQuantized(c *rewriting) {
 
 // quantizedTable is a table of which rows along axis from are gathered. It has a scale for each block along axis at.
 type quantizedTable struct {
-	*rewriting
+	w             *rewriting
 	data, indices *ir.Value
 	from          int64
 	at            int
@@ -76,17 +76,17 @@ type quantizedTable struct {
 }
 
 func (t *quantizedTable) rows(v *ir.Value) *ir.Value {
-	return t.emit("Gather", axisAttr(t.from), v, t.indices)
+	return t.w.emit("Gather", axisAttr(t.from), v, t.indices)
 }
 
 // spread repeats scales or zero points along the blocks of the whole table, which is constant, so that the same rows can
 // be gathered of all.
 func (t *quantizedTable) spread(v *ir.Value) *ir.Value {
 	if t.block == 0 {
-		return t.cast(v, ir.Float32)
+		return t.w.cast(v, ir.Float32)
 	}
-	place := t.emit("Div", nil, t.countTo(t.extentOf(t.data, t.at)), t.int64("block", t.block))
-	return t.emit("Gather", axisAttr(int64(t.at)), t.cast(v, ir.Float32), place)
+	place := t.w.emit("Div", nil, t.w.countTo(t.w.extentOf(t.data, t.at)), t.w.int64("block", t.block))
+	return t.w.emit("Gather", axisAttr(int64(t.at)), t.w.cast(v, ir.Float32), place)
 }
 
 // unpacked is input i, constant bytes, as unsigned numbers of bits bits, of which the lowest of a byte come first along

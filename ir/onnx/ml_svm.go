@@ -9,7 +9,7 @@ import (
 
 // svm are the parts that support vector machines have in common: the kernel, and the vectors that it compares rows with.
 type svm struct {
-	*rewriting
+	w                    *rewriting
 	kernel               string
 	gamma, coef0, degree float64
 	coefficients, rho    []float64
@@ -20,7 +20,7 @@ type svm struct {
 
 // readSVM reads the attributes of a machine. rows is how many lists of coefficients there are in a linear machine.
 func (c *rewriting) readSVM(count, rows int64) *svm {
-	m := &svm{rewriting: c, kernel: c.takeString("kernel_type", "LINEAR", "LINEAR", "POLY", "RBF", "SIGMOID"),
+	m := &svm{w: c, kernel: c.takeString("kernel_type", "LINEAR", "LINEAR", "POLY", "RBF", "SIGMOID"),
 		coefficients: c.takeFloats("coefficients"), rho: c.takeFloats("rho"), vectors: c.takeFloats("support_vectors"),
 		count: count, transform: c.postTransform()}
 	if p := c.takeFloats("kernel_params"); len(p) >= 3 {
@@ -44,23 +44,23 @@ func (c *rewriting) readSVM(count, rows int64) *svm {
 
 // compared is the kernel of each row of x with each of some vectors, which are rows too: [rows][count].
 func (m *svm) compared(vectors []float64) *ir.Value {
-	x := m.floatInput()
-	sv := m.reshape(m.floats("vectors", vectors...), int64(len(vectors))/m.features, m.features)
+	x := m.w.floatInput()
+	sv := m.w.reshape(m.w.floats("vectors", vectors...), int64(len(vectors))/m.features, m.features)
 	if m.kernel == "RBF" {
-		d := m.emit("Sub", nil, m.unsqueeze(x, 1), sv)
-		square := m.emit("ReduceSum", ir.Attrs{"keepdims": ir.IntAttr(0)}, m.emit("Mul", nil, d, d), m.ints("axes", -1))
-		return m.emit("Exp", nil, m.emit("Mul", nil, square, m.number("gamma", -m.gamma, ir.Float32)))
+		d := m.w.emit("Sub", nil, m.w.unsqueeze(x, 1), sv)
+		square := m.w.emit("ReduceSum", ir.Attrs{"keepdims": ir.IntAttr(0)}, m.w.emit("Mul", nil, d, d), m.w.ints("axes", -1))
+		return m.w.emit("Exp", nil, m.w.emit("Mul", nil, square, m.w.number("gamma", -m.gamma, ir.Float32)))
 	}
-	dot := m.emit("MatMul", nil, x, m.transpose(sv, 1, 0))
+	dot := m.w.emit("MatMul", nil, x, m.w.transpose(sv, 1, 0))
 	if m.kernel == "LINEAR" {
 		return dot
 	}
-	dot = m.emit("Mul", nil, dot, m.number("gamma", m.gamma, ir.Float32))
-	dot = m.emit("Add", nil, dot, m.number("coef0", m.coef0, ir.Float32))
+	dot = m.w.emit("Mul", nil, dot, m.w.number("gamma", m.gamma, ir.Float32))
+	dot = m.w.emit("Add", nil, dot, m.w.number("coef0", m.coef0, ir.Float32))
 	if m.kernel == "SIGMOID" {
-		return m.emit("Tanh", nil, dot)
+		return m.w.emit("Tanh", nil, dot)
 	}
-	return m.emit("Pow", nil, dot, m.number("degree", m.degree, ir.Float32))
+	return m.w.emit("Pow", nil, dot, m.w.number("degree", m.degree, ir.Float32))
 }
 
 // svmRegressor is the sum of the kernels of a row with all vectors, each times its coefficient.
@@ -138,9 +138,9 @@ type duel struct{ i, j int64 }
 func (m *svm) classify(labels *ir.Tensor, perClass []int64, pairs int64, a, b []float64) {
 	classes := labels.Len()
 	matrix, duels := m.duels(perClass, pairs)
-	scores := m.emit("MatMul", nil, m.compared(m.vectors), m.constant("coefficients", matrix))
-	scores = m.emit("Add", nil, scores, m.floats("rho", m.rho[:pairs]...))
-	won := m.cast(m.emit("Greater", nil, scores, m.number("zero", 0, ir.Float32)), ir.Float32)
+	scores := m.w.emit("MatMul", nil, m.compared(m.vectors), m.w.constant("coefficients", matrix))
+	scores = m.w.emit("Add", nil, scores, m.w.floats("rho", m.rho[:pairs]...))
+	won := m.w.cast(m.w.emit("Greater", nil, scores, m.w.number("zero", 0, ir.Float32)), ir.Float32)
 	// A label has a vote for each comparison that it wins: won·V + lost, where V is 1 for the first and -1 for the second.
 	v, lost := ir.NewTensor(ir.Float32, pairs, classes), ir.NewTensor(ir.Float32, classes)
 	for e, d := range duels {
@@ -148,21 +148,21 @@ func (m *svm) classify(labels *ir.Tensor, perClass []int64, pairs int64, a, b []
 		ir.Slice[float32](v)[int64(e)*classes+d.j] = -1
 		ir.Slice[float32](lost)[d.j]++
 	}
-	votes := m.emit("Add", nil, m.emit("MatMul", nil, won, m.constant("votes", v)), m.constant("lost", lost))
+	votes := m.w.emit("Add", nil, m.w.emit("MatMul", nil, won, m.w.constant("votes", v)), m.w.constant("lost", lost))
 	if len(a) > 0 {
 		if int64(len(a)) < pairs || int64(len(b)) < pairs {
-			m.refuse("bad-attribute", "attribute prob_a", "", "there are %d and %d numbers for %d comparisons", len(a), len(b),
+			m.w.refuse("bad-attribute", "attribute prob_a", "", "there are %d and %d numbers for %d comparisons", len(a), len(b),
 				pairs)
 			return
 		}
 		p := m.probabilities(scores, duels, classes, a[:pairs], b[:pairs])
-		m.finish(m.labelled(votes, labels), m.transformed(p, m.transform))
+		m.w.finish(m.w.labelled(votes, labels), m.w.transformed(p, m.transform))
 		return
 	}
 	if classes == 2 { // then the labels' scores are -s and s, as ONNX Runtime reads such machines
-		scores = m.concat(1, m.emit("Neg", nil, scores), scores)
+		scores = m.w.concat(1, m.w.emit("Neg", nil, scores), scores)
 	}
-	m.finish(m.labelled(votes, labels), m.transformed(scores, m.transform))
+	m.w.finish(m.w.labelled(votes, labels), m.w.transformed(scores, m.transform))
 }
 
 // duels are the comparisons of two labels each, and for each of them a column of coefficients: in the comparison of i and
@@ -194,7 +194,7 @@ func (m *svm) duels(perClass []int64, pairs int64) (*ir.Tensor, []duel) {
 // (r[j][i]·p[i] - r[i][j]·p[j])² over all pairs. As in libsvm they are found by going through the labels again and again
 // until nothing changes any more, which is the Loop here; it ends when that is so for all rows.
 func (m *svm) probabilities(scores *ir.Value, duels []duel, k int64, a, b []float64) *ir.Value {
-	c := m.rewriting
+	c := m.w
 	z := c.emit("Add", nil, c.emit("Mul", nil, scores, c.floats("prob_a", a...)), c.floats("prob_b", b...))
 	won := c.emit("Sigmoid", nil, c.emit("Neg", nil, z))
 	won = c.emit("Clip", nil, won, c.number("least", 1e-7, ir.Float32), c.number("most", 1-1e-7, ir.Float32))
@@ -224,7 +224,7 @@ func (m *svm) probabilities(scores *ir.Value, duels []duel, k int64, a, b []floa
 // converged runs libsvm's iteration on p[rows][k] with the matrices q[rows][k][k]. Rows that are done stay as they are.
 func (m *svm) converged(q, first *ir.Value, k int64) *ir.Value {
 	const most = 100
-	c := m.rewriting
+	c := m.w
 	g := &ir.Graph{Name: c.p.name + "/sweep"}
 	in := func(name string, d ir.DType, shape ir.Shape) *ir.Value {
 		v := &ir.Value{Name: c.s.im.namer.Fresh(c.p.name + "/" + name), DType: d, Shape: shape}

@@ -18,7 +18,7 @@ var (
 
 // ensemble reads the attributes of TreeEnsemble into the nodes that the other tree operators have.
 type ensemble struct {
-	*rewriting
+	w                                          *rewriting
 	feature, yes, no, yesLeaf, noLeaf, missing []int64
 	split, weight                              []float64
 	mode                                       []int64
@@ -40,7 +40,7 @@ func treeEnsemble(c *rewriting) {
 	}
 	how, kind := c.takeInt("aggregate_function", 1), c.takeInt("post_transform", 0)
 	targets, roots := c.takeInt("n_targets", 1), c.takeInts("tree_roots")
-	e := &ensemble{rewriting: c, feature: c.takeInts("nodes_featureids"), yes: c.takeInts("nodes_truenodeids"),
+	e := &ensemble{w: c, feature: c.takeInts("nodes_featureids"), yes: c.takeInts("nodes_truenodeids"),
 		no: c.takeInts("nodes_falsenodeids"), yesLeaf: c.takeInts("nodes_trueleafs"),
 		noLeaf: c.takeInts("nodes_falseleafs"), missing: c.takeInts("nodes_missing_value_tracks_true"),
 		target: c.takeInts("leaf_targetids"), split: c.takeNumbers("nodes_splits"), weight: c.takeNumbers("leaf_weights")}
@@ -98,7 +98,7 @@ func (c *rewriting) takeNumbers(name string) []float64 {
 // readModes reads the comparisons, and the sets of those that ask for one of several numbers: they stand one behind the
 // other, with NaN behind each.
 func (e *ensemble) readModes(members []float64) {
-	for _, m := range e.takeNumbers("nodes_modes") {
+	for _, m := range e.w.takeNumbers("nodes_modes") {
 		e.mode = append(e.mode, int64(m))
 		var set []float64
 		if m == float64(len(treeModes)-1) {

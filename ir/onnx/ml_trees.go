@@ -17,7 +17,7 @@ import (
 //
 // Trees are padded to the same numbers of comparisons and leaves, so that one product serves all of them.
 type forest struct {
-	*rewriting
+	w                             *rewriting
 	trees, nodes, leaves, targets int64
 	feature                       []int64   // [trees][nodes]
 	threshold                     []float32 // [trees][nodes]
@@ -68,7 +68,7 @@ func readForest(c *rewriting, prefix string, targets int64) grove {
 // plantForest makes a forest of trees, in the order in which they are listed.
 func plantForest(c *rewriting, trees map[int64]map[int64]*treeNode, order []int64, roots map[int64]int64,
 	targets int64) grove {
-	f := &forest{rewriting: c, trees: int64(len(order)), nodes: 1, leaves: 1, targets: targets}
+	f := &forest{w: c, trees: int64(len(order)), nodes: 1, leaves: 1, targets: targets}
 	for _, id := range order {
 		inner := int64(0)
 		for _, n := range trees[id] {
@@ -209,23 +209,23 @@ func (p *planter) plant(id int64, way []step, depth int) {
 
 // results are the numbers of the leaves that the rows of x reach, [trees][rows][targets].
 func (f *forest) results() *ir.Value {
-	x := f.emit("Gather", axisAttr(1), f.floatInput(), f.ints("features", f.feature...))
-	holds := f.cast(f.compared(x), ir.Float32)
-	holds = f.transpose(f.reshape(holds, -1, f.trees, f.nodes), 1, 0, 2)
+	x := f.w.emit("Gather", axisAttr(1), f.w.floatInput(), f.w.ints("features", f.feature...))
+	holds := f.w.cast(f.compared(x), ir.Float32)
+	holds = f.w.transpose(f.w.reshape(holds, -1, f.trees, f.nodes), 1, 0, 2)
 	matrix := func(name string, data []float32, dims ...int64) *ir.Value {
-		return f.constant(name, ir.FromSlice(ir.Float32, data, dims...))
+		return f.w.constant(name, ir.FromSlice(ir.Float32, data, dims...))
 	}
-	sums := f.emit("MatMul", nil, holds, matrix("ways", f.ways, f.trees, f.nodes, f.leaves))
-	reached := f.emit("Equal", nil, sums, matrix("held", f.held, f.trees, 1, f.leaves))
-	return f.emit("MatMul", nil, f.cast(reached, ir.Float32), matrix("values", f.values, f.trees, f.leaves, f.targets))
+	sums := f.w.emit("MatMul", nil, holds, matrix("ways", f.ways, f.trees, f.nodes, f.leaves))
+	reached := f.w.emit("Equal", nil, sums, matrix("held", f.held, f.trees, 1, f.leaves))
+	return f.w.emit("MatMul", nil, f.w.cast(reached, ir.Float32), matrix("values", f.values, f.trees, f.leaves, f.targets))
 }
 
 // compared are the results of all comparisons, [rows][trees·nodes].
 func (f *forest) compared(x *ir.Value) *ir.Value {
-	limits := f.float32s("thresholds", f.threshold)
+	limits := f.w.float32s("thresholds", f.threshold)
 	var all *ir.Value
 	for _, mode := range slices.Sorted(sortedOf(f.mode)) {
-		holds := f.emit(comparisons[mode], nil, x, limits)
+		holds := f.w.emit(comparisons[mode], nil, x, limits)
 		if all == nil {
 			all = holds
 			continue
@@ -234,14 +234,14 @@ func (f *forest) compared(x *ir.Value) *ir.Value {
 		for i, m := range f.mode {
 			mine[i] = m == mode
 		}
-		all = f.emit("Where", nil, f.constant("mode", ir.FromSlice(ir.Bool, mine, int64(len(mine)))), holds, all)
+		all = f.w.emit("Where", nil, f.w.constant("mode", ir.FromSlice(ir.Bool, mine, int64(len(mine)))), holds, all)
 	}
 	if all == nil { // no tree has a comparison
-		all = f.emit("LessOrEqual", nil, x, limits)
+		all = f.w.emit("LessOrEqual", nil, x, limits)
 	}
 	if slices.Contains(f.missingTrue, true) {
-		tracked := f.constant("tracked", ir.FromSlice(ir.Bool, f.missingTrue, int64(len(f.missingTrue))))
-		all = f.emit("Or", nil, all, f.emit("And", nil, f.emit("IsNaN", nil, x), tracked))
+		tracked := f.w.constant("tracked", ir.FromSlice(ir.Bool, f.missingTrue, int64(len(f.missingTrue))))
+		all = f.w.emit("Or", nil, all, f.w.emit("And", nil, f.w.emit("IsNaN", nil, x), tracked))
 	}
 	return all
 }

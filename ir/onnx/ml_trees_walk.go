@@ -17,7 +17,7 @@ import (
 //
 // There are as many steps as the deepest tree has comparisons.
 type walk struct {
-	*rewriting
+	w          *rewriting
 	targets    int64
 	depth      int
 	roots      []int64
@@ -35,7 +35,7 @@ const deepestWalk = 64
 
 // newWalk lists the nodes of trees. It reports what is wrong and returns nil then.
 func newWalk(c *rewriting, trees map[int64]map[int64]*treeNode, order []int64, roots map[int64]int64, targets int64) *walk {
-	w := &walk{rewriting: c, targets: targets}
+	w := &walk{w: c, targets: targets}
 	for _, id := range order {
 		at := w.room(1)
 		w.roots = append(w.roots, at)
@@ -107,13 +107,13 @@ func (w *walk) leaf(n *treeNode, at int64) {
 
 // results are the numbers of the leaves that the rows of x reach, [trees][rows][targets].
 func (w *walk) results() *ir.Value {
-	x := w.transpose(w.floatInput(), 1, 0) // [features][rows]
-	var at *ir.Value                       // [trees][rows], or [trees][1] before the first step
-	at = w.unsqueeze(w.ints("roots", w.roots...), 1)
-	feature, child := w.ints("features", w.feature...), w.ints("children", w.child...)
-	limits := w.float32s("limits", w.limit)
-	nan := w.constant("nan_first", ir.FromSlice(ir.Bool, w.nanFirst, int64(len(w.nanFirst))))
-	of := func(table *ir.Value) *ir.Value { return w.emit("Gather", axisAttr(0), table, at) }
+	x := w.w.transpose(w.w.floatInput(), 1, 0) // [features][rows]
+	var at *ir.Value                           // [trees][rows], or [trees][1] before the first step
+	at = w.w.unsqueeze(w.w.ints("roots", w.roots...), 1)
+	feature, child := w.w.ints("features", w.feature...), w.w.ints("children", w.child...)
+	limits := w.w.float32s("limits", w.limit)
+	nan := w.w.constant("nan_first", ir.FromSlice(ir.Bool, w.nanFirst, int64(len(w.nanFirst))))
+	of := func(table *ir.Value) *ir.Value { return w.w.emit("Gather", axisAttr(0), table, at) }
 	for step := range max(w.depth, 1) { // a leaf by itself goes to itself
 		var number *ir.Value
 		if step == 0 {
@@ -121,17 +121,17 @@ func (w *walk) results() *ir.Value {
 			for i, r := range w.roots {
 				first[i] = w.feature[r]
 			}
-			number = w.emit("Gather", axisAttr(0), x, w.ints("first", first...))
+			number = w.w.emit("Gather", axisAttr(0), x, w.w.ints("first", first...))
 		} else {
-			number = w.emit("GatherElements", axisAttr(0), x, of(feature))
+			number = w.w.emit("GatherElements", axisAttr(0), x, of(feature))
 		}
-		second := w.emit("Not", nil, w.emit("LessOrEqual", nil, number, of(limits)))
+		second := w.w.emit("Not", nil, w.w.emit("LessOrEqual", nil, number, of(limits)))
 		if w.anyMissing {
-			stays := w.emit("And", nil, w.emit("IsNaN", nil, number), of(nan))
-			second = w.emit("And", nil, second, w.emit("Not", nil, stays))
+			stays := w.w.emit("And", nil, w.w.emit("IsNaN", nil, number), of(nan))
+			second = w.w.emit("And", nil, second, w.w.emit("Not", nil, stays))
 		}
-		at = w.emit("Add", nil, of(child), w.cast(second, ir.Int64))
+		at = w.w.emit("Add", nil, of(child), w.w.cast(second, ir.Int64))
 	}
-	table := w.constant("values", ir.FromSlice(ir.Float32, w.values, int64(len(w.child)), w.targets))
+	table := w.w.constant("values", ir.FromSlice(ir.Float32, w.values, int64(len(w.child)), w.targets))
 	return of(table)
 }

@@ -167,7 +167,8 @@ func hasRuleFor(op string, opset int64) bool {
 }
 
 // rewriting is the application of rules to one node. A rule either changes n, or it emits nodes that define n's outputs
-// and calls finish.
+// and calls finish. Structs of rules have it as field w: embedded, it would give each of them copies of all its methods,
+// which took half of the time that the package takes to compile.
 type rewriting struct {
 	s       *scope
 	p       *place

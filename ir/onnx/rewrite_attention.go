@@ -10,7 +10,7 @@ import (
 // and values (grouped-query attention); they are then an axis of their own, the group, to which keys and values are
 // broadcast.
 type attentionRule struct {
-	*rewriting
+	w              *rewriting
 	q, k, v        *ir.Value // [batch][heads][length][size], with groups [batch][kv heads][group][length][size]
 	pastKey        *ir.Value // [batch][kv heads][past length][size], nil when there is none
 	dtype          ir.DType  // of q and k
@@ -35,11 +35,11 @@ func attention(c *rewriting) {
 	if !c.arity(3, 7) {
 		return
 	}
-	a := &attentionRule{rewriting: c, standard: true}
+	a := &attentionRule{w: c, standard: true}
 	if !a.readInputs() || !a.readAttributes() {
 		return
 	}
-	presentKey, presentValue := a.present(a.n.Input(5))
+	presentKey, presentValue := a.present(a.w.n.Input(5))
 	y, scores := a.attended()
 	if !c.refused {
 		c.finish(y, presentKey, presentValue, scores)
@@ -53,69 +53,69 @@ func (a *attentionRule) attended() (y, scores *ir.Value) {
 		return nil, nil
 	}
 	scores, probabilities := a.probabilities()
-	if a.refused {
+	if a.w.refused {
 		return nil, nil
 	}
-	v, ok := a.dtypeOf(a.v)
+	v, ok := a.w.dtypeOf(a.v)
 	if !ok {
 		return nil, nil
 	}
-	y = a.emit("MatMul", nil, a.cast(probabilities, v), a.v)
+	y = a.w.emit("MatMul", nil, a.w.cast(probabilities, v), a.v)
 	if a.group > 1 {
-		y = a.joinHeads(y, a.heads)
+		y = a.w.joinHeads(y, a.heads)
 	}
 	if a.flat {
-		y = a.reshape(a.transpose(y, 0, 2, 1, 3), 0, 0, -1)
+		y = a.w.reshape(a.w.transpose(y, 0, 2, 1, 3), 0, 0, -1)
 	}
-	return a.cast(y, a.dtype), scores
+	return a.w.cast(y, a.dtype), scores
 }
 
 func (a *attentionRule) readInputs() bool {
-	rank, ok := a.rankOf(0, 3, 4)
+	rank, ok := a.w.rankOf(0, 3, 4)
 	if !ok {
 		return false
 	}
 	for i := 1; i < 3; i++ {
-		if _, ok := a.rankOf(i, rank); !ok {
+		if _, ok := a.w.rankOf(i, rank); !ok {
 			return false
 		}
 	}
-	a.q, a.k, a.v, a.pastKey = a.n.Input(0), a.n.Input(1), a.n.Input(2), a.n.Input(4)
+	a.q, a.k, a.v, a.pastKey = a.w.n.Input(0), a.w.n.Input(1), a.w.n.Input(2), a.w.n.Input(4)
 	a.flat = rank == 3
-	a.dtype, ok = a.dtypeOf(a.q)
+	a.dtype, ok = a.w.dtypeOf(a.q)
 	if !ok {
 		return false
 	}
 	if !a.dtype.IsFloat() {
-		a.refuse("bad-type", "input 0 (Q)", "", "the element type %v is not supported here", a.dtype)
+		a.w.refuse("bad-type", "input 0 (Q)", "", "the element type %v is not supported here", a.dtype)
 		return false
 	}
-	if (a.pastKey == nil) != (a.n.Input(5) == nil) {
-		a.refuse("missing-input", "input 4 (past_key)", "", "past_key and past_value go together")
+	if (a.pastKey == nil) != (a.w.n.Input(5) == nil) {
+		a.w.refuse("missing-input", "input 4 (past_key)", "", "past_key and past_value go together")
 		return false
 	}
 	return true
 }
 
 func (a *attentionRule) readAttributes() bool {
-	a.causal = a.takeInt("is_causal", 0) != 0
-	a.scale, a.softcap = a.takeFloat("scale", 0), a.takeFloat("softcap", 0)
-	a.mode = a.takeInt("qk_matmul_output_mode", 0)
-	a.precision = a.takeType("softmax_precision", a.dtype)
-	a.heads, a.kvHeads = a.takeInt("q_num_heads", 0), a.takeInt("kv_num_heads", 0)
+	a.causal = a.w.takeInt("is_causal", 0) != 0
+	a.scale, a.softcap = a.w.takeFloat("scale", 0), a.w.takeFloat("softcap", 0)
+	a.mode = a.w.takeInt("qk_matmul_output_mode", 0)
+	a.precision = a.w.takeType("softmax_precision", a.dtype)
+	a.heads, a.kvHeads = a.w.takeInt("q_num_heads", 0), a.w.takeInt("kv_num_heads", 0)
 	switch {
-	case a.refused:
+	case a.w.refused:
 	case !a.precision.IsFloat():
-		a.refuse("bad-attribute", "attribute softmax_precision", "", "%v is no floating-point type", a.precision)
+		a.w.refuse("bad-attribute", "attribute softmax_precision", "", "%v is no floating-point type", a.precision)
 	case a.mode < 0 || a.mode > 3:
-		a.refuse("bad-attribute", "attribute qk_matmul_output_mode", "", "%d is unknown, wanted 0 to 3", a.mode)
+		a.w.refuse("bad-attribute", "attribute qk_matmul_output_mode", "", "%d is unknown, wanted 0 to 3", a.mode)
 	case a.flat && (a.heads < 1 || a.kvHeads < 1 || a.heads > math.MaxInt32 || a.kvHeads > math.MaxInt32):
-		a.refuse("bad-attribute", "attribute q_num_heads", "",
+		a.w.refuse("bad-attribute", "attribute q_num_heads", "",
 			"%d query heads and %d heads of keys and values are not possible", a.heads, a.kvHeads)
 	case a.flat:
-		a.q, a.k, a.v = a.splitHeads(a.q, a.heads), a.splitHeads(a.k, a.kvHeads), a.splitHeads(a.v, a.kvHeads)
+		a.q, a.k, a.v = a.w.splitHeads(a.q, a.heads), a.w.splitHeads(a.k, a.kvHeads), a.w.splitHeads(a.v, a.kvHeads)
 	}
-	return !a.refused
+	return !a.w.refused
 }
 
 // splitHeads turns [batch][length][heads·size] into [batch][heads][length][size].
@@ -132,16 +132,16 @@ func (c *rewriting) joinHeads(x *ir.Value, heads int64) *ir.Value {
 // present appends the new keys and values to the past ones. The results are outputs 1 and 2.
 func (a *attentionRule) present(pastValue *ir.Value) (key, value *ir.Value) {
 	if a.pastKey != nil {
-		a.k = a.concat(2, a.pastKey, a.k)
-		a.v = a.concat(2, pastValue, a.v)
+		a.k = a.w.concat(2, a.pastKey, a.k)
+		a.v = a.w.concat(2, pastValue, a.v)
 	}
 	return a.k, a.v
 }
 
 // formGroups finds out how many query heads share a head of keys and values.
 func (a *attentionRule) formGroups() bool {
-	q, okQ := a.dimOf(a.q, 1)
-	k, okK := a.dimOf(a.k, 1)
+	q, okQ := a.w.dimOf(a.q, 1)
+	k, okK := a.w.dimOf(a.k, 1)
 	a.group = 1
 	if okQ && okK && q.Equal(k) {
 		return true
@@ -149,11 +149,11 @@ func (a *attentionRule) formGroups() bool {
 	heads, constQ := q.Const()
 	kv, constK := k.Const()
 	if !okQ || !okK || !constQ || !constK {
-		a.later("unknown-extent", "the numbers of heads of queries and keys cannot be inferred, but the operator's rewriting depends on them")
+		a.w.later("unknown-extent", "the numbers of heads of queries and keys cannot be inferred, but the operator's rewriting depends on them")
 		return false
 	}
 	if kv < 1 || heads%kv != 0 {
-		a.refuse("bad-shape", "input 0 (Q)", "", "%d query heads are no multiple of the %d heads of keys and values",
+		a.w.refuse("bad-shape", "input 0 (Q)", "", "%d query heads are no multiple of the %d heads of keys and values",
 			heads, kv)
 		return false
 	}
@@ -165,13 +165,14 @@ func (a *attentionRule) formGroups() bool {
 
 // splitGroups turns [batch][heads][length][size] into [batch][kv heads][group][length][size].
 func (a *attentionRule) splitGroups(x *ir.Value) *ir.Value {
-	length, size := a.extentOf(x, 2), a.extentOf(x, 3)
-	return a.emit("Reshape", nil, x, a.concat(0, a.ints("batch", 0), a.ints("heads", a.kvHeads, a.group), length, size))
+	length, size := a.w.extentOf(x, 2), a.w.extentOf(x, 3)
+	shape := a.w.concat(0, a.w.ints("batch", 0), a.w.ints("heads", a.kvHeads, a.group), length, size)
+	return a.w.emit("Reshape", nil, x, shape)
 }
 
 // repeat broadcasts keys or values along the axis of groups.
 func (a *attentionRule) repeat(x *ir.Value) *ir.Value {
-	return a.emit("Expand", nil, a.unsqueeze(x, 2), a.ints("group", 1, 1, a.group, 1, 1))
+	return a.w.emit("Expand", nil, a.w.unsqueeze(x, 2), a.w.ints("group", 1, 1, a.group, 1, 1))
 }
 
 // probabilities returns the softmax of the scores as p. The result scores is output 3: the stage that the attribute
@@ -180,19 +181,19 @@ func (a *attentionRule) probabilities() (scores, p *ir.Value) {
 	x := a.scores(a.rootOfScale())
 	stages := [4]*ir.Value{x}
 	if a.softcap > 0 {
-		limit := a.number("softcap", a.softcap, a.dtype)
-		x = a.emit("Mul", nil, a.emit("Tanh", nil, a.emit("Div", nil, x, limit)), limit)
+		limit := a.w.number("softcap", a.softcap, a.dtype)
+		x = a.w.emit("Mul", nil, a.w.emit("Tanh", nil, a.w.emit("Div", nil, x, limit)), limit)
 	}
 	stages[1] = x
 	if bias := a.bias(); bias != nil {
-		x = a.emit("Add", nil, x, bias)
+		x = a.w.emit("Add", nil, x, bias)
 	}
 	stages[2] = x
-	p = a.softmax(a.cast(x, a.precision))
+	p = a.softmax(a.w.cast(x, a.precision))
 	stages[3] = p
-	scores = a.cast(stages[a.mode], a.dtype)
-	if a.group > 1 && a.n.Output(3) != nil {
-		scores = a.joinHeads(scores, a.heads)
+	scores = a.w.cast(stages[a.mode], a.dtype)
+	if a.group > 1 && a.w.n.Output(3) != nil {
+		scores = a.w.joinHeads(scores, a.heads)
 	}
 	return scores, p
 }
@@ -200,15 +201,15 @@ func (a *attentionRule) probabilities() (scores, p *ir.Value) {
 // softmax is the softmax of the scores x along the keys. The sink is a key of its own, which has no value.
 func (a *attentionRule) softmax(x *ir.Value) *ir.Value {
 	if a.sink == nil {
-		return a.emit("Softmax", axisAttr(-1), x)
+		return a.w.emit("Softmax", axisAttr(-1), x)
 	}
-	column := a.unsqueeze(a.cast(a.sink, a.precision), 1, 2)
-	if one, known := a.knownExtent(a.sink, 0); a.group > 1 && !(known && one == 1) {
-		column = a.unsqueeze(a.reshape(a.cast(a.sink, a.precision), a.kvHeads, a.group), 2, 3)
+	column := a.w.unsqueeze(a.w.cast(a.sink, a.precision), 1, 2)
+	if one, known := a.w.knownExtent(a.sink, 0); a.group > 1 && !(known && one == 1) {
+		column = a.w.unsqueeze(a.w.reshape(a.w.cast(a.sink, a.precision), a.kvHeads, a.group), 2, 3)
 	}
-	like := a.slice(x, -1, 0, 1)
-	sink := a.emit("Expand", nil, column, a.emit("Shape", nil, like))
-	return a.slice(a.emit("Softmax", axisAttr(-1), a.concat(-1, x, sink)), -1, 0, -1)
+	like := a.w.slice(x, -1, 0, 1)
+	sink := a.w.emit("Expand", nil, column, a.w.emit("Shape", nil, like))
+	return a.w.slice(a.w.emit("Softmax", axisAttr(-1), a.w.concat(-1, x, sink)), -1, 0, -1)
 }
 
 // scores are the products of queries and keys, both of which are multiplied with root before.
@@ -219,8 +220,8 @@ func (a *attentionRule) scores(root *ir.Value) *ir.Value {
 	}
 	perm := upTo(0, rank)
 	perm[rank-1], perm[rank-2] = perm[rank-2], perm[rank-1]
-	kt := a.emit("Mul", nil, a.transpose(a.k, perm...), root)
-	return a.emit("MatMul", nil, a.emit("Mul", nil, a.q, root), kt)
+	kt := a.w.emit("Mul", nil, a.w.transpose(a.k, perm...), root)
+	return a.w.emit("MatMul", nil, a.w.emit("Mul", nil, a.q, root), kt)
 }
 
 // rootOfScale is the square root of the scale, which by default is 1/sqrt(head size). By the standard queries and keys
@@ -230,15 +231,15 @@ func (a *attentionRule) rootOfScale() *ir.Value {
 	if a.group > 1 {
 		last = 4
 	}
-	size, known := a.knownExtent(a.q, last)
+	size, known := a.w.knownExtent(a.q, last)
 	switch {
 	case a.scale != 0:
-		return a.number("scale", math.Sqrt(a.scale), a.dtype)
+		return a.w.number("scale", math.Sqrt(a.scale), a.dtype)
 	case known:
-		return a.number("scale", 1/math.Sqrt(math.Sqrt(float64(size))), a.dtype)
+		return a.w.number("scale", 1/math.Sqrt(math.Sqrt(float64(size))), a.dtype)
 	}
-	root := a.emit("Sqrt", nil, a.emit("Sqrt", nil, a.cast(a.extent(a.q, int64(last)), ir.Float32)))
-	return a.cast(a.emit("Reciprocal", nil, root), a.dtype)
+	root := a.w.emit("Sqrt", nil, a.w.emit("Sqrt", nil, a.w.cast(a.w.extent(a.q, int64(last)), ir.Float32)))
+	return a.w.cast(a.w.emit("Reciprocal", nil, root), a.dtype)
 }
 
 // bias is the sum of all masks, which is added to the scores: 0 where a query attends to a key and -∞ where it does
@@ -255,7 +256,7 @@ func (a *attentionRule) bias() *ir.Value {
 		case sum == nil:
 			sum = term
 		default:
-			sum = a.emit("Add", nil, sum, term)
+			sum = a.w.emit("Add", nil, sum, term)
 		}
 	}
 	return sum
@@ -263,12 +264,12 @@ func (a *attentionRule) bias() *ir.Value {
 
 // masked is 0 where condition holds and -∞ elsewhere.
 func (a *attentionRule) masked(condition *ir.Value) *ir.Value {
-	zero, never := a.number("kept", 0, a.dtype), a.number("masked", math.Inf(-1), a.dtype)
-	return a.emit("Where", nil, condition, zero, never)
+	zero, never := a.w.number("kept", 0, a.dtype), a.w.number("masked", math.Inf(-1), a.dtype)
+	return a.w.emit("Where", nil, condition, zero, never)
 }
 
 // total is the number of keys, past ones included.
-func (a *attentionRule) total() *ir.Value { return a.extentOf(a.k, a.lengthAxis()) }
+func (a *attentionRule) total() *ir.Value { return a.w.extentOf(a.k, a.lengthAxis()) }
 
 // lengthAxis is the axis of the sequence in q, k and v.
 func (a *attentionRule) lengthAxis() int {
@@ -280,19 +281,19 @@ func (a *attentionRule) lengthAxis() int {
 
 // maskBias is the input attn_mask as a term of the bias.
 func (a *attentionRule) maskBias() *ir.Value {
-	mask := a.n.Input(3)
+	mask := a.w.n.Input(3)
 	if mask == nil || !a.standard {
 		return nil
 	}
-	d, ok := a.dtypeOf(mask)
-	rank, ok2 := a.rankOf(3, 1, 2, 3, 4)
+	d, ok := a.w.dtypeOf(mask)
+	rank, ok2 := a.w.rankOf(3, 1, 2, 3, 4)
 	if !ok || !ok2 {
 		return nil
 	}
 	if d == ir.Bool {
 		mask = a.masked(mask)
 	}
-	return a.grouped(a.lengthened(a.cast(mask, a.dtype), rank), rank)
+	return a.grouped(a.lengthened(a.w.cast(mask, a.dtype), rank), rank)
 }
 
 // grouped gives a mask of the given rank, [batch][heads][length][keys] without the first ones, the axis of groups that
@@ -301,35 +302,35 @@ func (a *attentionRule) grouped(mask *ir.Value, rank int) *ir.Value {
 	if a.group == 1 || rank < 3 {
 		return mask
 	}
-	heads, known := a.knownExtent(mask, rank-3)
+	heads, known := a.w.knownExtent(mask, rank-3)
 	switch {
 	case !known:
-		a.later("unknown-extent", "the number of heads of the mask cannot be inferred, but the operator's rewriting depends on it")
+		a.w.later("unknown-extent", "the number of heads of the mask cannot be inferred, but the operator's rewriting depends on it")
 		return nil
 	case heads == 1:
-		return a.unsqueeze(mask, int64(rank-3))
+		return a.w.unsqueeze(mask, int64(rank-3))
 	}
-	lead := []*ir.Value{a.ints("heads", a.kvHeads, a.group), a.extentOf(mask, rank-2), a.extentOf(mask, rank-1)}
+	lead := []*ir.Value{a.w.ints("heads", a.kvHeads, a.group), a.w.extentOf(mask, rank-2), a.w.extentOf(mask, rank-1)}
 	if rank == 4 {
-		lead = append([]*ir.Value{a.ints("batch", 0)}, lead...)
+		lead = append([]*ir.Value{a.w.ints("batch", 0)}, lead...)
 	}
-	return a.emit("Reshape", nil, mask, a.concat(0, lead...))
+	return a.w.emit("Reshape", nil, mask, a.w.concat(0, lead...))
 }
 
 // lengthened pads the last axis of a mask with -∞ to the number of keys. The standard allows a mask that is shorter.
 func (a *attentionRule) lengthened(mask *ir.Value, rank int) *ir.Value {
-	have, ok := a.dimOf(mask, rank-1)
-	want, ok2 := a.dimOf(a.k, a.lengthAxis())
+	have, ok := a.w.dimOf(mask, rank-1)
+	want, ok2 := a.w.dimOf(a.k, a.lengthAxis())
 	if ok && ok2 && have.Equal(want) {
 		return mask
 	}
-	more := a.emit("Sub", nil, a.total(), a.extentOf(mask, rank-1))
-	none := a.ints("none", make([]int64, rank)...)
+	more := a.w.emit("Sub", nil, a.total(), a.w.extentOf(mask, rank-1))
+	none := a.w.ints("none", make([]int64, rank)...)
 	pads := []*ir.Value{none, more}
 	if rank > 1 {
-		pads = []*ir.Value{none, a.ints("none", make([]int64, rank-1)...), more}
+		pads = []*ir.Value{none, a.w.ints("none", make([]int64, rank-1)...), more}
 	}
-	return a.emit("Pad", nil, mask, a.concat(0, pads...), a.number("masked", math.Inf(-1), a.dtype))
+	return a.w.emit("Pad", nil, mask, a.w.concat(0, pads...), a.w.number("masked", math.Inf(-1), a.dtype))
 }
 
 // causalBias masks, for each query, the keys behind it. Past keys come before all queries. It is nil without is_causal.
@@ -337,21 +338,21 @@ func (a *attentionRule) causalBias() *ir.Value {
 	if !a.causal {
 		return nil
 	}
-	queries := a.countTo(a.extentOf(a.q, a.lengthAxis()))
+	queries := a.w.countTo(a.w.extentOf(a.q, a.lengthAxis()))
 	if a.pastKey != nil {
-		queries = a.emit("Add", nil, queries, a.extentOf(a.pastKey, 2))
+		queries = a.w.emit("Add", nil, queries, a.w.extentOf(a.pastKey, 2))
 	}
-	keys := a.countTo(a.total())
-	return a.masked(a.emit("LessOrEqual", nil, a.unsqueeze(keys, 0), a.unsqueeze(queries, 1)))
+	keys := a.w.countTo(a.total())
+	return a.masked(a.w.emit("LessOrEqual", nil, a.w.unsqueeze(keys, 0), a.w.unsqueeze(queries, 1)))
 }
 
 // paddingBias masks the keys from the length on that nonpad_kv_seqlen gives for each batch, nil without this input.
 func (a *attentionRule) paddingBias() *ir.Value {
-	lengths := a.n.Input(6)
+	lengths := a.w.n.Input(6)
 	if lengths == nil || !a.standard {
 		return nil
 	}
 	axes := upTo(1, int64(a.lengthAxis())+2)
-	keys := a.countTo(a.total())
-	return a.masked(a.emit("Less", nil, keys, a.unsqueeze(lengths, axes...)))
+	keys := a.w.countTo(a.total())
+	return a.masked(a.w.emit("Less", nil, keys, a.w.unsqueeze(lengths, axes...)))
 }

@@ -8,26 +8,26 @@ func flexAttention(c *rewriting) {
 	if !c.arity(3, 3) {
 		return
 	}
-	a := &attentionRule{rewriting: c}
-	if _, ok := a.rankOf(0, 4); !ok || !a.readInputs() {
+	a := &attentionRule{w: c}
+	if _, ok := a.w.rankOf(0, 4); !ok || !a.readInputs() {
 		return
 	}
 	standard := ir.Float32
 	if a.dtype == ir.Float64 {
 		standard = ir.Float64
 	}
-	a.scale, a.precision = a.takeFloat("scale", 0), a.takeType("softmax_precision", standard)
+	a.scale, a.precision = a.w.takeFloat("scale", 0), a.w.takeType("softmax_precision", standard)
 	if !a.precision.IsFloat() {
-		a.refuse("bad-attribute", "attribute softmax_precision", "", "%v is no floating-point type", a.precision)
+		a.w.refuse("bad-attribute", "attribute softmax_precision", "", "%v is no floating-point type", a.precision)
 	}
-	if a.refused || !a.formGroups() {
+	if a.w.refused || !a.formGroups() {
 		return
 	}
-	p := a.cast(a.scores(a.rootOfScale()), a.precision)
-	p = a.emit("Softmax", axisAttr(-1), a.modified(p, "score_mod"))
-	y := a.emit("MatMul", nil, a.cast(a.modified(p, "prob_mod"), a.dtype), a.v)
+	p := a.w.cast(a.scores(a.rootOfScale()), a.precision)
+	p = a.w.emit("Softmax", axisAttr(-1), a.modified(p, "score_mod"))
+	y := a.w.emit("MatMul", nil, a.w.cast(a.modified(p, "prob_mod"), a.dtype), a.v)
 	if a.group > 1 {
-		y = a.joinHeads(y, a.heads)
+		y = a.w.joinHeads(y, a.heads)
 	}
 	c.finish(y)
 }
@@ -35,19 +35,19 @@ func flexAttention(c *rewriting) {
 // modified applies the subgraph of an attribute, which has one input and one output, to x. The subgraph expects all
 // query heads on one axis. Without the attribute the result is x.
 func (a *attentionRule) modified(x *ir.Value, attr string) *ir.Value {
-	g, ok := a.take(attr, ir.AttrGraph)
+	g, ok := a.w.take(attr, ir.AttrGraph)
 	if !ok {
 		return x
 	}
 	if len(g.G.Inputs) != 1 || len(g.G.Outputs) != 1 {
-		a.refuse("bad-attribute", "attribute "+attr, "", "the graph has %d inputs and %d outputs, wanted one of each",
+		a.w.refuse("bad-attribute", "attribute "+attr, "", "the graph has %d inputs and %d outputs, wanted one of each",
 			len(g.G.Inputs), len(g.G.Outputs))
 		return x
 	}
 	if a.group > 1 {
-		x = a.joinHeads(x, a.heads)
+		x = a.w.joinHeads(x, a.heads)
 	}
-	y := a.inline(g.G, x)
+	y := a.w.inline(g.G, x)
 	if a.group > 1 {
 		y = a.splitGroups(y)
 	}

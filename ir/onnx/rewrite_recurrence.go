@@ -22,7 +22,7 @@ const maxUnrolled = 256
 //
 // The arithmetic is in float32, or in float64 for inputs of this type.
 type linearAttentionRule struct {
-	*rewriting
+	w            *rewriting
 	q            *ir.Value // [batch][kv heads][group][time][dk], scaled
 	k, v         *ir.Value // [batch][kv heads][time][dk or dv]
 	decay        *ir.Value // factors of the state [batch][kv heads][time][dk or 1], nil without gate
@@ -39,7 +39,7 @@ func linearAttention(c *rewriting) {
 	if !c.arity(3, 6) {
 		return
 	}
-	a := &linearAttentionRule{rewriting: c}
+	a := &linearAttentionRule{w: c}
 	c.takeInt("chunk_size", 0) // a hint for implementations, which does not change the result
 	rule := c.takeString("update_rule", "gated_delta", "linear", "gated", "delta", "gated_delta")
 	scale := c.takeFloat("scale", 0)
@@ -70,7 +70,7 @@ func linearAttention(c *rewriting) {
 
 func (a *linearAttentionRule) checkHeads() bool {
 	if a.kv < 1 || a.heads < a.kv || a.heads > math.MaxInt32 || a.heads%a.kv != 0 {
-		a.refuse("bad-attribute", "attribute q_num_heads", "",
+		a.w.refuse("bad-attribute", "attribute q_num_heads", "",
 			"%d query heads are no multiple of %d heads of keys and values", a.heads, a.kv)
 		return false
 	}
@@ -84,28 +84,28 @@ func (a *linearAttentionRule) checkInputs(rule string) bool {
 		name  string
 		rules []string
 	}{{4, "decay", []string{"gated", "gated_delta"}}, {5, "beta", []string{"delta", "gated_delta"}}} {
-		place, there := fmt.Sprintf("input %d (%s)", in.index, in.name), a.n.Input(in.index) != nil
+		place, there := fmt.Sprintf("input %d (%s)", in.index, in.name), a.w.n.Input(in.index) != nil
 		switch wanted := slices.Contains(in.rules, rule); {
 		case wanted && !there:
-			a.refuse("missing-input", place, "", "the input is absent, update_rule %q needs it", rule)
+			a.w.refuse("missing-input", place, "", "the input is absent, update_rule %q needs it", rule)
 		case !wanted && there:
-			a.refuse("bad-arity", place, "", "update_rule %q has no such input", rule)
+			a.w.refuse("bad-arity", place, "", "update_rule %q has no such input", rule)
 		}
 	}
 	for i := range 3 {
-		a.rankOf(i, 3)
+		a.w.rankOf(i, 3)
 	}
-	return !a.refused
+	return !a.w.refused
 }
 
 func (a *linearAttentionRule) readTypes() bool {
 	var ok bool
-	if a.dtype, ok = a.dtypeOf(a.n.Input(0)); !ok {
+	if a.dtype, ok = a.w.dtypeOf(a.w.n.Input(0)); !ok {
 		return false
 	}
 	a.stype = a.dtype
-	if past := a.n.Input(3); past != nil {
-		if a.stype, ok = a.dtypeOf(past); !ok {
+	if past := a.w.n.Input(3); past != nil {
+		if a.stype, ok = a.w.dtypeOf(past); !ok {
 			return false
 		}
 	}
@@ -117,54 +117,54 @@ func (a *linearAttentionRule) readTypes() bool {
 }
 
 func (a *linearAttentionRule) readLength() bool {
-	n, known := a.knownExtent(a.n.Input(0), 1)
+	n, known := a.w.knownExtent(a.w.n.Input(0), 1)
 	switch {
 	case !known:
-		a.later("unknown-extent", "the length of the sequence cannot be inferred, but the operator is written out step by step")
+		a.w.later("unknown-extent", "the length of the sequence cannot be inferred, but the operator is written out step by step")
 	case n < 1 || n > maxUnrolled:
-		a.refuse("unsupported-op", "", fmt.Sprintf("feed the sequence in pieces of at most %d", maxUnrolled),
+		a.w.refuse("unsupported-op", "", fmt.Sprintf("feed the sequence in pieces of at most %d", maxUnrolled),
 			"a sequence of length %d is not supported", n)
 	}
 	a.steps = n
-	return !a.refused
+	return !a.w.refused
 }
 
 // spread brings the inputs to the shapes of the fields, of which each step takes a slice along time.
 func (a *linearAttentionRule) spread(scale float64) {
-	wide := func(i int) *ir.Value { return a.cast(a.n.Input(i), a.wide) }
-	q := a.emit("Mul", nil, wide(0), a.number("scale", scale, a.wide))
-	a.q = a.transpose(a.reshape(q, 0, 0, a.kv, a.heads/a.kv, -1), 0, 2, 3, 1, 4)
-	a.k, a.v = a.splitHeads(wide(1), a.kv), a.splitHeads(wide(2), a.kv)
-	if a.n.Input(3) != nil {
+	wide := func(i int) *ir.Value { return a.w.cast(a.w.n.Input(i), a.wide) }
+	q := a.w.emit("Mul", nil, wide(0), a.w.number("scale", scale, a.wide))
+	a.q = a.w.transpose(a.w.reshape(q, 0, 0, a.kv, a.heads/a.kv, -1), 0, 2, 3, 1, 4)
+	a.k, a.v = a.w.splitHeads(wide(1), a.kv), a.w.splitHeads(wide(2), a.kv)
+	if a.w.n.Input(3) != nil {
 		a.state = wide(3)
 	}
-	if a.n.Input(4) != nil {
-		a.decay = a.emit("Exp", nil, a.splitHeads(wide(4), a.kv))
+	if a.w.n.Input(4) != nil {
+		a.decay = a.w.emit("Exp", nil, a.w.splitHeads(wide(4), a.kv))
 	}
-	if a.n.Input(5) != nil {
-		a.beta = a.unsqueeze(a.transpose(wide(5), 0, 2, 1), 3)
+	if a.w.n.Input(5) != nil {
+		a.beta = a.w.unsqueeze(a.w.transpose(wide(5), 0, 2, 1), 3)
 	}
 }
 
 // step updates the state and returns the result of time t, of shape [batch][kv heads][group][dv].
 func (a *linearAttentionRule) step(t int64) *ir.Value {
-	at := func(x *ir.Value, axis int64) *ir.Value { return a.slice(x, axis, t, t+1) }
+	at := func(x *ir.Value, axis int64) *ir.Value { return a.w.slice(x, axis, t, t+1) }
 	k, v := at(a.k, 2), at(a.v, 2)
-	column := a.transpose(k, 0, 1, 3, 2)
+	column := a.w.transpose(k, 0, 1, 3, 2)
 	if a.decay != nil && a.state != nil {
-		a.state = a.emit("Mul", nil, a.state, a.transpose(at(a.decay, 2), 0, 1, 3, 2))
+		a.state = a.w.emit("Mul", nil, a.state, a.w.transpose(at(a.decay, 2), 0, 1, 3, 2))
 	}
 	if a.beta != nil {
 		if a.state != nil {
-			v = a.emit("Sub", nil, v, a.emit("MatMul", nil, k, a.state))
+			v = a.w.emit("Sub", nil, v, a.w.emit("MatMul", nil, k, a.state))
 		}
-		v = a.emit("Mul", nil, v, at(a.beta, 2))
+		v = a.w.emit("Mul", nil, v, at(a.beta, 2))
 	}
-	update := a.emit("Mul", nil, column, v)
+	update := a.w.emit("Mul", nil, column, v)
 	if a.state == nil {
 		a.state = update
 	} else {
-		a.state = a.emit("Add", nil, a.state, update)
+		a.state = a.w.emit("Add", nil, a.state, update)
 	}
-	return a.emit("MatMul", nil, a.squeeze(at(a.q, 3), 3), a.state)
+	return a.w.emit("MatMul", nil, a.w.squeeze(at(a.q, 3), 3), a.state)
 }

@@ -10,7 +10,7 @@ import (
 // tfIdf counts in each row of X the n-grams of a pool. An n-gram of elements that lie s places apart is at a place if each
 // of its elements equals the one of X there: so all places are compared with all n-grams of one length and distance at once.
 type tfIdf struct {
-	*rewriting
+	w       *rewriting
 	x       *ir.Value // [rows][elements]
 	extent  int64     // of a row
 	pool    *ir.Tensor
@@ -19,7 +19,7 @@ type tfIdf struct {
 }
 
 func tfIdfVectorizer(c *rewriting) {
-	t := &tfIdf{rewriting: c}
+	t := &tfIdf{w: c}
 	low, high, skips := c.takeInt("min_gram_length", 1), c.takeInt("max_gram_length", 1), c.takeInt("max_skip_count", 0)
 	mode := c.takeString("mode", "TF", "TF", "IDF", "TFIDF")
 	weights := c.takeFloats("weights")
@@ -50,36 +50,36 @@ const mostGrams = 64
 
 // read takes the input and the pool. It returns the rank of the input.
 func (t *tfIdf) read(low, high, skips int64) (rank int, ok bool) {
-	shape, ok := t.shapeOf(t.n.Input(0))
-	dtype, known := t.dtypeOf(t.n.Input(0))
+	shape, ok := t.w.shapeOf(t.w.n.Input(0))
+	dtype, known := t.w.dtypeOf(t.w.n.Input(0))
 	if !ok || !known {
 		return 0, false
 	}
 	if len(shape) != 1 && len(shape) != 2 || low < 1 || high < low || high > mostGrams || skips < 0 || skips > mostGrams {
-		t.refuse("bad-shape", "", "", "n-grams of %d to %d elements, %d left out, of a tensor of rank %d", low, high, skips,
+		t.w.refuse("bad-shape", "", "", "n-grams of %d to %d elements, %d left out, of a tensor of rank %d", low, high, skips,
 			len(shape))
 		return 0, false
 	}
 	if t.extent, ok = shape[len(shape)-1].Const(); !ok {
-		t.later("unknown-extent", "the number of elements of a row cannot be inferred")
+		t.w.later("unknown-extent", "the number of elements of a row cannot be inferred")
 		return 0, false
 	}
-	t.x = t.n.Input(0)
+	t.x = t.w.n.Input(0)
 	if len(shape) == 1 {
-		t.x = t.unsqueeze(t.x, 0)
+		t.x = t.w.unsqueeze(t.x, 0)
 	}
-	t.starts, t.indexes = t.takeInts("ngram_counts"), t.takeInts("ngram_indexes")
+	t.starts, t.indexes = t.w.takeInts("ngram_counts"), t.w.takeInts("ngram_indexes")
 	t.pool = t.takePool(dtype)
 	return len(shape), t.pool != nil && t.fits()
 }
 
 // takePool takes the elements of the n-grams, as a list of x's type.
 func (t *tfIdf) takePool(dtype ir.DType) *ir.Tensor {
-	numbers := t.takeInts("pool_int64s")
-	texts, isText := t.take("pool_strings", ir.AttrStrings)
+	numbers := t.w.takeInts("pool_int64s")
+	texts, isText := t.w.take("pool_strings", ir.AttrStrings)
 	switch {
 	case isText && len(texts.Strs) > 0:
-		return t.s.im.texts.numbered(texts.Strs, int64(len(texts.Strs)))
+		return t.w.s.im.texts.numbered(texts.Strs, int64(len(texts.Strs)))
 	case dtype == ir.Int32:
 		small := make([]int32, len(numbers))
 		for i, n := range numbers {
@@ -89,7 +89,7 @@ func (t *tfIdf) takePool(dtype ir.DType) *ir.Tensor {
 	case dtype == ir.Int64:
 		return ir.FromSlice(ir.Int64, numbers, int64(len(numbers)))
 	}
-	t.refuse("bad-type", "input 0 (X)", "", "not defined for element type %v", dtype)
+	t.w.refuse("bad-type", "input 0 (X)", "", "not defined for element type %v", dtype)
 	return nil
 }
 
@@ -99,7 +99,7 @@ func (t *tfIdf) fits() bool {
 	for n := range t.starts {
 		begin, end := t.span(n)
 		if begin < 0 || end < begin || end > int64(t.pool.Len()) || (end-begin)%int64(n+1) != 0 {
-			t.refuse("bad-attribute", "attribute ngram_counts", "", "the pool has no n-grams of %d elements at [%d,%d)", n+1,
+			t.w.refuse("bad-attribute", "attribute ngram_counts", "", "the pool has no n-grams of %d elements at [%d,%d)", n+1,
 				begin, end)
 			return false
 		}
@@ -107,13 +107,13 @@ func (t *tfIdf) fits() bool {
 	}
 	for _, i := range t.indexes {
 		if i < 0 || i >= maxElems || seen[i] {
-			t.refuse("bad-attribute", "attribute ngram_indexes", "", "the index %d is negative, or there twice", i)
+			t.w.refuse("bad-attribute", "attribute ngram_indexes", "", "the index %d is negative, or there twice", i)
 			return false
 		}
 		seen[i] = true
 	}
 	if len(t.indexes) == 0 || grams != int64(len(t.indexes)) || slices.Max(t.indexes) >= 2*grams+mostParts {
-		t.refuse("bad-attribute", "attribute ngram_indexes", "", "%d indexes for %d n-grams", len(t.indexes), grams)
+		t.w.refuse("bad-attribute", "attribute ngram_indexes", "", "%d indexes for %d n-grams", len(t.indexes), grams)
 		return false
 	}
 	return true
@@ -141,7 +141,7 @@ func (t *tfIdf) counts(low, high, skips int64) *ir.Value {
 			if places := t.extent - (length-1)*s; places > 0 && (length > 1 || s == 1) {
 				found := t.found(begin, end, length, s, places)
 				if sum != nil {
-					found = t.emit("Add", nil, sum, found)
+					found = t.w.emit("Add", nil, sum, found)
 				}
 				sum = found
 			}
@@ -151,21 +151,21 @@ func (t *tfIdf) counts(low, high, skips int64) *ir.Value {
 		}
 		parts = append(parts, sum)
 	}
-	return t.concat(1, parts...)
+	return t.w.concat(1, parts...)
 }
 
 // found counts the places of the n-grams of one length whose elements are s apart.
 func (t *tfIdf) found(begin, end, length, s, places int64) *ir.Value {
 	var all *ir.Value
 	for j := range length {
-		x := t.unsqueeze(t.slice(t.x, 1, j*s, j*s+places), 2)
-		same := t.emit("Equal", nil, x, t.constant(fmt.Sprintf("elements%d", j), column(t.pool, begin+j, end, length)))
+		x := t.w.unsqueeze(t.w.slice(t.x, 1, j*s, j*s+places), 2)
+		same := t.w.emit("Equal", nil, x, t.w.constant(fmt.Sprintf("elements%d", j), column(t.pool, begin+j, end, length)))
 		if all != nil {
-			same = t.emit("And", nil, all, same)
+			same = t.w.emit("And", nil, all, same)
 		}
 		all = same
 	}
-	return t.emit("ReduceSum", ir.Attrs{"keepdims": ir.IntAttr(0)}, t.cast(all, ir.Float32), t.ints("axes", 1))
+	return t.w.emit("ReduceSum", ir.Attrs{"keepdims": ir.IntAttr(0)}, t.w.cast(all, ir.Float32), t.w.ints("axes", 1))
 }
 
 // column is every step-th element of a list from begin on.
@@ -184,9 +184,9 @@ func column(list *ir.Tensor, begin, end, step int64) *ir.Tensor {
 
 // none is so many zeros for each row.
 func (t *tfIdf) none(n int64) *ir.Value {
-	rows := t.slice(t.emit("Shape", nil, t.x), 0, 0, 1)
-	return t.emit("ConstantOfShape", ir.Attrs{"value": ir.TensorAttr(ir.FromSlice(ir.Float32, []float32{0}, 1))},
-		t.concat(0, rows, t.ints("grams", n)))
+	rows := t.w.slice(t.w.emit("Shape", nil, t.x), 0, 0, 1)
+	return t.w.emit("ConstantOfShape", ir.Attrs{"value": ir.TensorAttr(ir.FromSlice(ir.Float32, []float32{0}, 1))},
+		t.w.concat(0, rows, t.w.ints("grams", n)))
 }
 
 // ordered puts the columns of y where the output has them, and zeros where it has no n-gram.
@@ -199,7 +199,7 @@ func (t *tfIdf) ordered(y *ir.Value, width int64) *ir.Value {
 		at[i] = int64(k)
 	}
 	if slices.Contains(at, int64(len(t.indexes))) {
-		y = t.concat(1, y, t.none(1))
+		y = t.w.concat(1, y, t.none(1))
 	}
-	return t.emit("Gather", axisAttr(1), y, t.ints("order", at...))
+	return t.w.emit("Gather", axisAttr(1), y, t.w.ints("order", at...))
 }
