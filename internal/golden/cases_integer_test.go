@@ -11,21 +11,11 @@ import (
 
 // byteWeights is a statement that defines %name as a constant of int8 or uint8 with random elements of the whole range.
 func byteWeights(name, dtype string, dims ...int) string {
-	rng := rand.New(rand.NewPCG(uint64(len(name)), uint64(dims[0])))
 	low := -128
 	if dtype == "uint8" {
 		low = 0
 	}
-	n, shape := 1, make([]string, len(dims))
-	for i, d := range dims {
-		n *= d
-		shape[i] = fmt.Sprint(d)
-	}
-	values := make([]string, n)
-	for i := range values {
-		values[i] = fmt.Sprint(low + rng.IntN(256))
-	}
-	return fmt.Sprintf("%%%s = const %s[%s] {%s}\n", name, dtype, strings.Join(shape, ","), strings.Join(values, ", "))
+	return constant(name, dtype, dims, func(rng *rand.Rand) string { return fmt.Sprint(low + rng.IntN(256)) })
 }
 
 // wholeRange has inputs x, b and res take all values of their types.

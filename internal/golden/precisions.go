@@ -48,7 +48,7 @@ var (
 	outputName = regexp.MustCompile(`%\w+`)
 )
 
-// stored is the case in a precision that stores values in 16 bits. Inputs and outputs keep their types, so operators
+// Stored is the case in a precision that stores values in 16 bits. Inputs and outputs keep their types, so operators
 // stand before and behind the case's own: what these take and give is stored.
 func (c Case) Stored(p precision.Precision) Case {
 	g, err := c.Graph()

@@ -11,17 +11,23 @@ func Weights(name string, dims ...int) string { return WeightsOf(name, 0, dims..
 
 // WeightsOf is the same with elements of about ten to the given power.
 func WeightsOf(name string, power int, dims ...int) string {
+	return constant(name, "float32", dims, func(rng *rand.Rand) string {
+		return fmt.Sprintf("%.3fe%d", rng.NormFloat64(), power)
+	})
+}
+
+// constant is a statement that defines %name as a constant of a type, with elements that draw makes.
+func constant(name, dtype string, dims []int, draw func(rng *rand.Rand) string) string {
 	rng := rand.New(rand.NewPCG(uint64(len(name)), uint64(dims[0])))
-	n, shape := 1, make([]string, len(dims))
-	for i, d := range dims {
+	n := 1
+	for _, d := range dims {
 		n *= d
-		shape[i] = fmt.Sprint(d)
 	}
 	values := make([]string, n)
 	for i := range values {
-		values[i] = fmt.Sprintf("%.3fe%d", rng.NormFloat64(), power)
+		values[i] = draw(rng)
 	}
-	return fmt.Sprintf("%%%s = const float32[%s] {%s}\n", name, strings.Join(shape, ","), strings.Join(values, ", "))
+	return fmt.Sprintf("%%%s = const %s%s {%s}\n", name, dtype, Dims(dims), strings.Join(values, ", "))
 }
 
 // Fused is the statement of a Fused node with the given anchor, whose result is %y. in, body and out are the inputs,
