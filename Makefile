@@ -38,7 +38,7 @@ soak:
 ## sanitize: abuses emitted libraries of all digits models and kinds of plans under AddressSanitizer and UBSan, and looks for
 ## races with ThreadSanitizer in programs that leave out an order between threads, and in those that do not
 sanitize:
-	RAMMER_SANITIZE=all $(GO) test ./codegen -run ThreadSanitizer -count=1
+	RAMMER_SANITIZE=all $(GO) test ./internal/systemtest/programs ./internal/systemtest/libraries -run ThreadSanitizer -count=1
 	RAMMER_SANITIZE=all $(GO) test ./internal/systemtest/attacks -run TestSanitizers -count=1 -timeout 3h
 
 ## mutate: plants errors one at a time; fails if the tests of their packages do not notice one

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 
 	"github.com/rammerc/rammerc/codegen/abi"
@@ -21,12 +20,8 @@ import (
 // and there is no C interface: it is meant to be included by a program that runs rt::Context<Program> on
 // the models, such as one that tests them all. All plans are for the same device.
 func EmitBundle(plans []*vdevice.Plan, opt Options, sink Sink) error {
-	return emitBundle(plans, opt, sink, kernelSources(plans...))
-}
-
-func emitBundle(plans []*vdevice.Plan, opt Options, sink Sink, kernels fs.FS) error {
 	opt.Name = abi.Identifier(opt.Name)
-	b, err := newBundle(plans, opt, kernels)
+	b, err := newBundle(plans, opt)
 	if err != nil {
 		return err
 	}
@@ -40,8 +35,8 @@ func emitBundle(plans []*vdevice.Plan, opt Options, sink Sink, kernels fs.FS) er
 }
 
 // newBundle lays the models out; the layout it returns is that of the shared program.
-func newBundle(plans []*vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) {
-	b, err := beginParts(plans, opt, kernels)
+func newBundle(plans []*vdevice.Plan, opt Options) (*layout, error) {
+	b, err := beginParts(plans, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -56,15 +51,15 @@ func newBundle(plans []*vdevice.Plan, opt Options, kernels fs.FS) (*layout, erro
 }
 
 // beginParts begins the layouts of plans that share a program; the one it returns is the program's.
-func beginParts(plans []*vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) {
+func beginParts(plans []*vdevice.Plan, opt Options) (*layout, error) {
 	if len(plans) == 0 {
 		panic("BUG: a program of no models")
 	}
-	b := &layout{plan: &vdevice.Plan{Spec: plans[0].Spec}, opt: opt, sources: kernels, constAt: map[int]int64{}}
+	b := &layout{plan: &vdevice.Plan{Spec: plans[0].Spec}, opt: opt, sources: opt.sources(plans...), constAt: map[int]int64{}}
 	for i, plan := range plans {
 		partOpt := opt
 		partOpt.Name = fmt.Sprintf("%s_%d", opt.Name, i)
-		p, err := beginLayout(plan, partOpt, kernels)
+		p, err := beginLayout(plan, partOpt, b.sources)
 		if err != nil {
 			return nil, err
 		}

@@ -49,6 +49,9 @@ type Options struct {
 	// Apart says that each program, also the one that is not special, takes one combination of extents alone: its largest.
 	Apart bool
 
+	// Kernels are the sources of rKernels, where they are others than rammerc's and those of users' kernels in the plans.
+	Kernels fs.FS
+
 	cubin bool // the source is for a cubin (EmitCubin): without host code, with what callers of the driver need
 }
 
@@ -86,25 +89,8 @@ type Sink interface {
 // Emit writes all files of the library. Findings about the model are diagnostics; other errors are the
 // sink's.
 func Emit(plan *vdevice.Plan, opt Options, sink Sink) error {
-	return emit(plan, opt, sink, kernelSources(plan))
-}
-
-// kernelSources are the sources of rKernels, with those of users' kernels in the plans.
-func kernelSources(plans ...*vdevice.Plan) fs.FS {
-	var out fs.FS = rkernels.Files
-	for _, p := range plans {
-		for _, op := range p.Graph.Ops {
-			for _, c := range op.Candidates {
-				out = c.Inst.Kernel.Sources(out)
-			}
-		}
-	}
-	return out
-}
-
-func emit(plan *vdevice.Plan, opt Options, sink Sink, kernels fs.FS) error {
 	opt.Name = abi.Identifier(opt.Name)
-	l, err := newLayout(plan, opt, kernels)
+	l, err := newLayout(plan, opt, opt.sources(plan))
 	if err != nil {
 		return err
 	}
@@ -114,6 +100,22 @@ func emit(plan *vdevice.Plan, opt Options, sink Sink, kernels fs.FS) error {
 	}
 	l.hash = hash
 	return writeFiles(sink, files(l))
+}
+
+// sources are those of the rKernels in the plans.
+func (o *Options) sources(plans ...*vdevice.Plan) fs.FS {
+	if o.Kernels != nil {
+		return o.Kernels
+	}
+	var out fs.FS = rkernels.Files
+	for _, p := range plans {
+		for _, op := range p.Graph.Ops {
+			for _, c := range op.Candidates {
+				out = c.Inst.Kernel.Sources(out)
+			}
+		}
+	}
+	return out
 }
 
 func writeFiles(sink Sink, list []file) error {

@@ -27,7 +27,7 @@ type argsPlace struct{ at, words int }
 // refused: what changes from run to run and from turn to turn is set by the C++ run time.
 func EmitCubin(plan *vdevice.Plan, opt Options, sink Sink) (*Cubin, error) {
 	opt.Name, opt.cubin = abi.Identifier(opt.Name), true
-	l, err := newLayout(plan, opt, kernelSources(plan))
+	l, err := newLayout(plan, opt, opt.sources(plan))
 	if err != nil {
 		return nil, err
 	}

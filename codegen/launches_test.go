@@ -1,19 +1,23 @@
 package codegen
 
 import (
+	"slices"
 	"testing"
+
+	"github.com/rammerc/rammerc/internal/stencil"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // A wave's launch has no block beyond the last vEU it uses, and no thread that none of its rTasks needs;
 // each of its blocks runs the wave's steps of its vEU.
 func TestWaveLaunches(t *testing.T) {
-	s := newStencilPlan(t, 4, 3, 64) // stages of 64, 128, 64 threads
-	p := s.plan.Segments[0].Program
+	s := stencil.New(t, 4, 3, 64) // stages of 64, 128, 64 threads
+	p := s.Plan.Segments[0].Program
 	last := len(p.Steps[3]) - 1
 	p.Steps[3][last].In = nil
 	p.Steps[1] = append(p.Steps[1], p.Steps[3][last]) // the last wave leaves vEU 3 alone
 	p.Steps[3] = p.Steps[3][:last]
-	wide := dispatches(s.plan, 0, usedVEUs(p))
+	wide := dispatches(s.Plan, 0, usedVEUs(p))
 	want := []launch{{grid: 4, threads: 128}, {grid: 4, threads: 64}, {grid: 4, threads: 128}, {grid: 3, threads: 64}}
 	if len(wide) != len(want) {
 		t.Fatalf("%d launches, want the rProgram's and %d waves", len(wide), p.Waves)
@@ -49,16 +53,16 @@ func TestWaveLaunches(t *testing.T) {
 
 // A launch whose blocks run one step each of one rOperator says so, and at which distances they stand.
 func TestRegularLaunches(t *testing.T) {
-	s := newStencilPlan(t, 4, 3, 64)
-	p := s.plan.Segments[0].Program
-	for i, d := range dispatches(s.plan, 0, usedVEUs(p))[1:] {
+	s := stencil.New(t, 4, 3, 64)
+	p := s.Plan.Segments[0].Program
+	for i, d := range dispatches(s.Plan, 0, usedVEUs(p))[1:] {
 		op, ok := d.only(p)
 		if first, stride := d.strideOf(); !ok || int(op) != i || int(first) != i || stride != 3 {
 			t.Errorf("wave %d: rOperator %d, steps from %d in strides of %d, %v", i, op, first, stride, ok)
 		}
 	}
 	p.Steps[3] = p.Steps[3][1:] // its other steps stand one earlier
-	d := dispatches(s.plan, 0, usedVEUs(p))[2]
+	d := dispatches(s.Plan, 0, usedVEUs(p))[2]
 	if op, ok := d.only(p); !ok || op != 1 {
 		t.Errorf("where distances differ: rOperator %d, %v", op, ok)
 	}
@@ -66,15 +70,15 @@ func TestRegularLaunches(t *testing.T) {
 		t.Errorf("steps from %d in strides of %d, want none", first, stride)
 	}
 	p.Steps[0][1].Wave = 0 // two steps on one vEU, and one vEU without
-	for i, d := range dispatches(s.plan, 0, usedVEUs(p))[1:3] {
+	for i, d := range dispatches(s.Plan, 0, usedVEUs(p))[1:3] {
 		if _, ok := d.only(p); ok {
 			t.Errorf("wave %d is not of one step a block", i)
 		}
 	}
-	s = newStencilPlan(t, 4, 1, 64)
-	p = s.plan.Segments[0].Program
+	s = stencil.New(t, 4, 1, 64)
+	p = s.Plan.Segments[0].Program
 	p.Steps[2], p.Steps[3] = nil, append(p.Steps[3], p.Steps[2]...)
-	if _, ok := dispatches(s.plan, 0, usedVEUs(p))[1].only(p); ok {
+	if _, ok := dispatches(s.Plan, 0, usedVEUs(p))[1].only(p); ok {
 		t.Error("blocks without and with several steps count as one step each")
 	}
 }
@@ -124,6 +128,20 @@ func TestBlockStream(t *testing.T) {
 			if c.rule && got != want {
 				t.Errorf("%s: block %d streams %+v, want %+v", c.name, b, got, want)
 			}
+		}
+	}
+}
+
+// Launches of waves whose blocks the plan wants alone on their multiprocessors say so, and no others.
+func TestLaunchesAlone(t *testing.T) {
+	s := stencil.New(t, 2, 4, 64)
+	s.Plan.Segments[0].Kind = vdevice.Waves
+	alone := []int32{2}
+	p := s.Plan.Segments[0].Program
+	p.Alone = alone
+	for i, d := range dispatches(s.Plan, 0, usedVEUs(p)) {
+		if want := slices.Contains(alone, int32(i)); d.alone != want {
+			t.Errorf("launch %d: blocks alone %v, want %v", i, d.alone, want)
 		}
 	}
 }

@@ -4,22 +4,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/stencil"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
 // Headers of the executor that no launch of a program uses are not in its source, and their parts are switched off.
 func TestUnusedPartsAreNotPrinted(t *testing.T) {
 	t.Parallel()
-	waves := newStencilPlan(t, 4, 3, 64)
-	waves.plan.Segments[0].Kind = vdevice.Waves
+	waves := stencil.New(t, 4, 3, 64)
+	waves.Plan.Segments[0].Kind = vdevice.Waves
 	rows := []struct {
 		name  string
-		plan  *stencilPlan
+		plan  *stencil.Model
 		wants []string // of partHeaders
 	}{
 		{"waves", waves, nil},
-		{"rProgram", newStencilPlan(t, 4, 3, 64), []string{"edge_flag", "edge_counter", "guard"}},
-		{"streams", streamedPlan(t, 2, 4, 512), []string{"edge_flag", "edge_counter", "guard", "ring"}},
+		{"rProgram", stencil.New(t, 4, 3, 64), []string{"edge_flag", "edge_counter", "guard"}},
+		{"streams", stencil.Streamed(t, 2, 4, 512), []string{"edge_flag", "edge_counter", "guard", "ring"}},
 	}
 	for _, c := range rows {
 		text := strings.Join(readSource(t, c.plan, Options{}), "\n")

@@ -2,7 +2,6 @@ package codegen
 
 import (
 	"io/fs"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,16 +10,17 @@ import (
 
 	"github.com/rammerc/rammerc/codegen/backend"
 	"github.com/rammerc/rammerc/codegen/rt"
+	"github.com/rammerc/rammerc/internal/stencil"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
 
 // readSource is the emitted source of a plan, in lines.
-func readSource(t *testing.T, s *stencilPlan, opt Options) []string {
+func readSource(t *testing.T, s *stencil.Model, opt Options) []string {
 	t.Helper()
 	files := Memory{}
-	opt.Name, opt.Version, opt.Model = "stencil", "test", "stencil.onnx"
-	if err := emit(s.plan, opt, files, os.DirFS("testdata/kernels")); err != nil {
+	opt.Name, opt.Version, opt.Model, opt.Kernels = "stencil", "test", "stencil.onnx", stencil.Kernels()
+	if err := Emit(s.Plan, opt, files); err != nil {
 		t.Fatal(err)
 	}
 	return strings.Split(string(files["stencil.cu"]), "\n")
@@ -30,7 +30,7 @@ func readSource(t *testing.T, s *stencilPlan, opt Options) []string {
 // what after what.
 func TestSourceOpensWithThePlan(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 4, 30, 64)
+	s := stencil.New(t, 4, 30, 64)
 	lines := readSource(t, s, Options{Cost: func(*roperator.Candidate) (float64, bool) { return 1000, false }})
 	end := slices.Index(lines, "#include \"stencil.h\"")
 	if end < 0 {
@@ -58,7 +58,7 @@ func TestSourceOpensWithThePlan(t *testing.T) {
 // Rows of tables name their members.
 func TestRowsNameTheirMembers(t *testing.T) {
 	t.Parallel()
-	lines := readSource(t, newStencilPlan(t, 4, 3, 64), Options{})
+	lines := readSource(t, stencil.New(t, 4, 3, 64), Options{})
 	tables := 0
 	for i, line := range lines {
 		if !regexp.MustCompile(`^const (rt::\w+|stencil_tensor) \w+\[\] = \{$`).MatchString(line) {
@@ -89,7 +89,7 @@ func TestRowsNameTheirMembers(t *testing.T) {
 // libraryLines are the lines of the run time and the rKernels, whose form is checked where they are.
 func libraryLines(t *testing.T) map[string]bool {
 	out := map[string]bool{}
-	for _, files := range []fs.FS{rt.Files, backend.Files, rkernels.Files, os.DirFS("testdata/kernels")} {
+	for _, files := range []fs.FS{rt.Files, backend.Files, rkernels.Files, stencil.Kernels()} {
 		err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
@@ -110,12 +110,12 @@ func libraryLines(t *testing.T) map[string]bool {
 // Lines end at column 120, whatever the model calls its nodes.
 func TestLinesAreShort(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 4, 3, 64)
+	s := stencil.New(t, 4, 3, 64)
 	long := strings.Repeat("/a very long name of a layer", 20) + strings.Repeat("without_spaces", 20)
-	for _, op := range s.plan.Graph.Ops {
+	for _, op := range s.Plan.Graph.Ops {
 		op.Name, op.Origins[0].Name = op.Name+long, op.Origins[0].Name+long
 	}
-	s.plan.Graph.Inputs[0].Name += long
+	s.Plan.Graph.Inputs[0].Name += long
 	library := libraryLines(t)
 	for i, line := range readSource(t, s, Options{}) {
 		if utf8.RuneCountInString(line) > lineWidth && !library[line] {
@@ -139,11 +139,11 @@ var (
 // what is printed for a model has such names of its own.
 func TestNoReservedNames(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 2, 2, 64)
-	for _, op := range s.plan.Graph.Ops {
+	s := stencil.New(t, 2, 2, 64)
+	for _, op := range s.Plan.Graph.Ops {
 		op.Name, op.Kind = "__"+op.Name+"__x", "_Kind__of"
 	}
-	s.plan.Graph.Inputs[0].Name = "_X__y_"
+	s.Plan.Graph.Inputs[0].Name = "_X__y_"
 	texts := map[string]string{"stencil.cu": strings.Join(readSource(t, s, Options{}), "\n")}
 	for where, files := range map[string]fs.FS{"rt/": rt.Files, "backend/": backend.Files,
 		"rkernels/": rkernels.Files} {
@@ -175,7 +175,7 @@ func TestNoReservedNames(t *testing.T) {
 // Every part of the source says which file it is from; a file that others interrupt says so again.
 func TestSectionsNameTheirFiles(t *testing.T) {
 	t.Parallel()
-	text := strings.Join(readSource(t, newStencilPlan(t, 2, 2, 64), Options{}), "\n")
+	text := strings.Join(readSource(t, stencil.New(t, 2, 2, 64), Options{}), "\n")
 	for file, line := range map[string]string{
 		"rt/schema/tables.cuh": "struct alignas(16) Step {", "rt/host/weights.h": "class DeviceBuffer {",
 	} {

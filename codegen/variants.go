@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 
 	"github.com/rammerc/rammerc/codegen/abi"
@@ -15,15 +14,8 @@ import (
 // compiler builds, with a C interface for each plan and a weights file that all share. Plan i has the
 // prefix VariantName(opt.Name, i). Of a library's other files there are none.
 func EmitVariants(plans []*vdevice.Plan, opt Options, sink Sink) error {
-	return emitVariants(plans, opt, sink, kernelSources(plans...))
-}
-
-// VariantName is the prefix of plan i in a library of variants.
-func VariantName(name string, i int) string { return fmt.Sprintf("%s_%d", abi.Identifier(name), i) }
-
-func emitVariants(plans []*vdevice.Plan, opt Options, sink Sink, kernels fs.FS) error {
 	opt.Name = abi.Identifier(opt.Name)
-	b, err := newVariants(plans, opt, kernels)
+	b, err := newVariants(plans, opt)
 	if err != nil {
 		return err
 	}
@@ -41,10 +33,13 @@ func emitVariants(plans []*vdevice.Plan, opt Options, sink Sink, kernels fs.FS) 
 	return writeFiles(sink, list)
 }
 
+// VariantName is the prefix of plan i in a library of variants.
+func VariantName(name string, i int) string { return fmt.Sprintf("%s_%d", abi.Identifier(name), i) }
+
 // newVariants lays the plans out. Constants have the same places for all; tables stand one behind the
 // other.
-func newVariants(plans []*vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) {
-	b, err := beginParts(plans, opt, kernels)
+func newVariants(plans []*vdevice.Plan, opt Options) (*layout, error) {
+	b, err := beginParts(plans, opt)
 	if err != nil {
 		return nil, err
 	}

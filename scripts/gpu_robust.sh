@@ -20,7 +20,7 @@ if [[ " $steps " == *" build "* ]]; then
     "$RAMMERC" compile "$model" --name stencil --target "$a" --offline --emit lib -o "$out/$a" -q >"$out/log/$a" 2>&1 &
   done
   wait
-  cc -O2 -std=gnu11 -I"$out/$arch" "$root/codegen/testdata/robust.c" -L"$out/$arch" -lstencil -lpthread \
+  cc -O2 -std=gnu11 -I"$out/$arch" "$root/internal/systemtest/libraries/testdata/robust.c" -L"$out/$arch" -lstencil -lpthread \
     "-Wl,-rpath,$out/$arch" -o "$out/robust" || exit 1
 fi
 if [[ " $steps " == *" run "* ]]; then

@@ -1,4 +1,4 @@
-package codegen
+package programs
 
 import (
 	"bytes"
@@ -7,23 +7,26 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/stencil"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
 // forkVariants are plans of one graph: on streams, in sequence, and in waves with all on one vEU.
-func forkVariants(t testing.TB) (*stencilPlan, []*vdevice.Plan) {
-	s := forkPlan(t, 4, 64)
-	s.forked()
+func forkVariants(t testing.TB) (*stencil.Model, []*vdevice.Plan) {
+	s := stencil.Forking(t, 4, 64)
+	s.Fork()
 	var launches []vdevice.Launch
 	for i := range int32(6) {
 		launches = append(launches, vdevice.Launch{Op: i})
 	}
-	graph, narrow := *s.plan, *s.plan
+	graph, narrow := *s.Plan, *s.Plan
 	graph.Segments = []vdevice.Segment{{Kind: vdevice.LaunchSequence,
-		Program: vdevice.NodeProgram(s.plan.Spec, s.plan.Graph, vdevice.LaunchSequence, launches)}}
-	b := vdevice.NewBuilder(s.plan.Spec, s.plan.Graph)
+		Program: vdevice.NodeProgram(s.Plan.Spec, s.Plan.Graph, vdevice.LaunchSequence, launches)}}
+	b := vdevice.NewBuilder(s.Plan.Spec, s.Plan.Graph)
 	for op := range int32(6) {
 		b.NextWave()
 		b.Pick(op, 0)
@@ -32,7 +35,7 @@ func forkVariants(t testing.TB) (*stencilPlan, []*vdevice.Plan) {
 		}
 	}
 	narrow.Segments = []vdevice.Segment{{Kind: vdevice.RProgram, Program: b.Program()}}
-	plans := []*vdevice.Plan{s.plan, &graph, &narrow}
+	plans := []*vdevice.Plan{s.Plan, &graph, &narrow}
 	for i, p := range plans {
 		if err := vdevice.Verify(p); err != nil {
 			t.Fatalf("plan %d: %v", i, err)
@@ -46,12 +49,12 @@ func TestVariants(t *testing.T) {
 	t.Parallel()
 	s, plans := forkVariants(t)
 	dir := t.TempDir()
-	opt, kernels := Options{Name: "fork", Version: "test"}, testKernels()
-	if err := emitVariants(plans, opt, Dir(dir), kernels); err != nil {
+	opt := codegen.Options{Name: "fork", Version: "test", Kernels: stencil.Kernels()}
+	if err := codegen.EmitVariants(plans, opt, codegen.Dir(dir)); err != nil {
 		t.Fatal(err)
 	}
-	again := Memory{}
-	if err := emitVariants(plans, opt, again, kernels); err != nil {
+	again := codegen.Memory{}
+	if err := codegen.EmitVariants(plans, opt, again); err != nil {
 		t.Fatal(err)
 	}
 	source, err := os.ReadFile(filepath.Join(dir, "fork.cu"))
@@ -65,10 +68,10 @@ func TestVariants(t *testing.T) {
 	if files, _ := filepath.Glob(filepath.Join(dir, "*.weights")); len(files) != 1 {
 		t.Errorf("weights files are %v", files)
 	}
-	lib := buildEmulated(t, dir, "fork", "-Wall", "-Werror", "-Wno-unused")
+	lib := systemtest.BuildEmulated(t, dir, "fork", "-Wall", "-Werror", "-Wno-unused")
 	var open []*runner.Lib
 	for i, want := range []string{"parallel", "graph", "rprogram"} {
-		l := openLib(t, lib, runner.Options{Name: VariantName("fork", i), Weights: filepath.Join(dir, "fork.weights")})
+		l := systemtest.OpenLib(t, lib, runner.Options{Name: codegen.VariantName("fork", i), Weights: filepath.Join(dir, "fork.weights")})
 		if l.Launch.Mode != want {
 			t.Errorf("plan %d runs as %s, want %s", i, l.Launch.Mode, want)
 		}
@@ -76,7 +79,7 @@ func TestVariants(t *testing.T) {
 	}
 	for range 3 {
 		for i, l := range open {
-			if n := s.forkMismatches(t, l); n > 0 {
+			if n := s.ForkMismatches(t, l); n > 0 {
 				t.Errorf("plan %d: %d elements are wrong", i, n)
 			}
 		}
@@ -84,13 +87,13 @@ func TestVariants(t *testing.T) {
 	// One process runs one plan after another; a plan that does not exist leaves it as it was.
 	l := open[0]
 	for _, i := range []int{2, 1, 3, 0} {
-		if err := l.Switch(VariantName("fork", i)); (err != nil) != (i == 3) {
+		if err := l.Switch(codegen.VariantName("fork", i)); (err != nil) != (i == 3) {
 			t.Errorf("switching to plan %d: %v", i, err)
 		}
 		if want := []string{"parallel", "graph", "rprogram", "graph"}[i]; l.Launch.Mode != want {
 			t.Errorf("plan %d runs as %s, want %s", i, l.Launch.Mode, want)
 		}
-		if n := s.forkMismatches(t, l); n > 0 {
+		if n := s.ForkMismatches(t, l); n > 0 {
 			t.Errorf("plan %d: %d elements are wrong", i, n)
 		}
 	}

@@ -1,4 +1,4 @@
-package codegen
+package programs
 
 import (
 	"errors"
@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/stencil"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/schema"
 	"github.com/rammerc/rammerc/vdevice"
@@ -50,15 +53,15 @@ func buildGPU(t *testing.T, nvcc *toolchain.NVCC, dir, arch string, flags ...str
 func TestGPUProgram(t *testing.T) {
 	t.Parallel()
 	nvcc := needGPU(t)
-	s := newStencilPlan(t, 100, 12, 256)
-	dir := emitStencil(t, s, Options{})
+	s := stencil.New(t, 100, 12, 256)
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
 	lib := buildGPU(t, nvcc, dir, gpuArch(t))
-	x := floatBytes(testInput(100 * 256))
+	x := stencil.Bytes(stencil.Input(100 * 256))
 	for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
 		for _, onDevice := range []bool{false, true} {
-			l := openLib(t, lib, runner.Options{Mode: mode, OnDevice: onDevice})
+			l := systemtest.OpenLib(t, lib, runner.Options{Mode: mode, OnDevice: onDevice})
 			for range 5 {
-				if n := s.mismatches(t, l); n > 0 {
+				if n := s.Mismatches(t, l); n > 0 {
 					t.Errorf("%s, on device %t: %d elements are wrong", l.Launch.Mode, onDevice, n)
 				}
 			}
@@ -71,17 +74,17 @@ func TestGPUProgram(t *testing.T) {
 			}
 			sort.Float64s(ms)
 			t.Logf("%s, on device %t: %.4f ms (median), %.4f (least) for %d dependent stages", l.Launch.Mode, onDevice,
-				ms[len(ms)/2], ms[0], s.stages)
+				ms[len(ms)/2], ms[0], s.Stages)
 		}
 	}
-	captured(t, nvcc, dir, lib, testInput(100*256), s.expect(testInput(100*256)))
+	captured(t, nvcc, dir, lib, stencil.Input(100*256), s.Expect(stencil.Input(100*256)))
 }
 
 // captured runs a user's program that captures inferences into a CUDA graph of its own.
 func captured(t *testing.T, nvcc *toolchain.NVCC, dir, lib string, x, want []float32) {
 	t.Helper()
 	for name, data := range map[string][]float32{"x": x, "want": want} {
-		if err := os.WriteFile(filepath.Join(dir, name), floatBytes(data), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), stencil.Bytes(data), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,15 +92,15 @@ func captured(t *testing.T, nvcc *toolchain.NVCC, dir, lib string, x, want []flo
 	if err != nil {
 		t.Fatal(err)
 	}
-	command(t, dir, nvcc.Path, "-std=c++20", "-I.", source, lib, "-Xlinker", "-rpath,"+dir, "-o", "capture")
-	if out := command(t, dir, "./capture"); out != "0 failures\n" {
+	systemtest.Command(t, dir, nvcc.Path, "-std=c++20", "-I.", source, lib, "-Xlinker", "-rpath,"+dir, "-o", "capture")
+	if out := systemtest.Command(t, dir, "./capture"); out != "0 failures\n" {
 		t.Error(out)
 	}
 	if tool, err := exec.LookPath("compute-sanitizer"); err == nil {
 		for _, check := range []string{"memcheck", "racecheck", "synccheck"} {
 			t.Run(check, func(t *testing.T) {
 				t.Parallel()
-				command(t, dir, tool, "--tool", check, "--error-exitcode", "9", "./capture")
+				systemtest.Command(t, dir, tool, "--tool", check, "--error-exitcode", "9", "./capture")
 			})
 		}
 	}
@@ -114,14 +117,14 @@ func TestGPUCounters(t *testing.T) {
 	}{"release": {nil, 0, 5000}, "delays": {[]string{"-DRT_DEBUG"}, 9, 2000}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStencilPlan(t, 100, 12, 256)
-			s.count(2)
-			lib := buildGPU(t, nvcc, emitStencil(t, s, Options{}), gpuArch(t), c.flags...)
-			l := openLib(t, lib, runner.Options{Mode: runner.RProgram, OnDevice: true, Delays: c.delays})
-			if n := s.mismatches(t, l); n > 0 {
+			s := stencil.New(t, 100, 12, 256)
+			s.Count(2)
+			lib := buildGPU(t, nvcc, systemtest.EmitStencil(t, s, codegen.Options{}), gpuArch(t), c.flags...)
+			l := systemtest.OpenLib(t, lib, runner.Options{Mode: runner.RProgram, OnDevice: true, Delays: c.delays})
+			if n := s.Mismatches(t, l); n > 0 {
 				t.Errorf("%d elements are wrong", n)
 			}
-			if n, err := l.Repeat([][]byte{floatBytes(testInput(100 * 256))}, c.runs, nil); err != nil || n != 0 {
+			if n, err := l.Repeat([][]byte{stencil.Bytes(stencil.Input(100 * 256))}, c.runs, nil); err != nil || n != 0 {
 				t.Errorf("%d runs differ, %v", n, err)
 			}
 		})
@@ -135,17 +138,17 @@ func TestGPUContexts(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	s := newStencilPlan(t, 60, 12, 256)
-	dir := emitStencil(t, s, Options{})
+	s := stencil.New(t, 60, 12, 256)
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
 	_, noGPU := os.Stat("/dev/nvidia0")
 	arch := "sm_90"
 	if noGPU == nil {
 		arch = gpuArch(t)
 	}
 	lib := buildGPU(t, nvcc, dir, arch)
-	x := testInput(60 * 256)
-	for name, data := range map[string][]float32{"x": x, "want": s.expect(x)} {
-		if err := os.WriteFile(filepath.Join(dir, name), floatBytes(data), 0o666); err != nil {
+	x := stencil.Input(60 * 256)
+	for name, data := range map[string][]float32{"x": x, "want": s.Expect(x)} {
+		if err := os.WriteFile(filepath.Join(dir, name), stencil.Bytes(data), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,12 +157,12 @@ func TestGPUContexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if noGPU != nil {
-		command(t, dir, nvcc.Path, "-std=c++20", "-I.", "-c", source, "-o", "contexts.o")
+		systemtest.Command(t, dir, nvcc.Path, "-std=c++20", "-I.", "-c", source, "-o", "contexts.o")
 		t.Log("compiled; there is no GPU to run it")
 		return
 	}
-	command(t, dir, nvcc.Path, "-std=c++20", "-I.", source, lib, "-Xlinker", "-rpath,"+dir, "-o", "contexts")
-	if out := command(t, dir, "./contexts"); out != "0 failures\n" {
+	systemtest.Command(t, dir, nvcc.Path, "-std=c++20", "-I.", source, lib, "-Xlinker", "-rpath,"+dir, "-o", "contexts")
+	if out := systemtest.Command(t, dir, "./contexts"); out != "0 failures\n" {
 		t.Error(out)
 	}
 }
@@ -168,25 +171,25 @@ func TestGPUContexts(t *testing.T) {
 func TestGPUParallel(t *testing.T) {
 	t.Parallel()
 	nvcc := needGPU(t)
-	s := forkPlan(t, 40, 256)
-	s.forked()
-	dir := emitStencil(t, s, Options{})
+	s := stencil.Forking(t, 40, 256)
+	s.Fork()
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
 	lib := buildGPU(t, nvcc, dir, gpuArch(t))
-	x := testInput(40 * 256)
+	x := stencil.Input(40 * 256)
 	for _, onDevice := range []bool{false, true} {
-		l := openLib(t, lib, runner.Options{OnDevice: onDevice})
+		l := systemtest.OpenLib(t, lib, runner.Options{OnDevice: onDevice})
 		for range 5 {
-			if n := s.forkMismatches(t, l); n > 0 {
+			if n := s.ForkMismatches(t, l); n > 0 {
 				t.Errorf("on device %t: %d elements are wrong", onDevice, n)
 			}
 		}
-		if n, err := l.Repeat([][]byte{floatBytes(x)}, 2000, nil); err != nil || n != 0 {
+		if n, err := l.Repeat([][]byte{stencil.Bytes(x)}, 2000, nil); err != nil || n != 0 {
 			t.Errorf("%d of 2000 runs differ, %v", n, err)
 		}
 	}
 	want := x
 	for _, stage := range []int{0, 1, 3, 4} {
-		want = s.expectStage(want, stage)
+		want = s.ExpectStage(want, stage)
 	}
 	captured(t, nvcc, dir, lib, x, want)
 }
@@ -209,13 +212,13 @@ func needGPUAlone(t *testing.T) *toolchain.NVCC {
 // The debug build reports a wait that never ends, of all that wait the one at the earliest step.
 func TestGPUDeadlock(t *testing.T) {
 	nvcc := needGPUAlone(t)
-	s := newStencilPlan(t, 4, 7, 256)
+	s := stencil.New(t, 4, 7, 256)
 	for order := 3; order < 7; order++ {
-		s.plan.Segments[0].Program.Steps[2][order].Out = nil
+		s.Plan.Segments[0].Program.Steps[2][order].Out = nil
 	}
-	lib := buildGPU(t, nvcc, emitStencil(t, s, Options{}), gpuArch(t), "-DRT_DEBUG")
-	l := openLib(t, lib, runner.Options{WatchdogNS: uint64(time.Second / 2)})
-	_, err := l.Run([][]byte{floatBytes(testInput(1024))})
+	lib := buildGPU(t, nvcc, systemtest.EmitStencil(t, s, codegen.Options{}), gpuArch(t), "-DRT_DEBUG")
+	l := systemtest.OpenLib(t, lib, runner.Options{WatchdogNS: uint64(time.Second / 2)})
+	_, err := l.Run([][]byte{stencil.Bytes(stencil.Input(1024))})
 	var status *runner.StatusError
 	if !errors.As(err, &status) || status.Code != schema.StatusStuck ||
 		!strings.Contains(status.Text, "waits for vEU 2, step 3") ||
@@ -232,7 +235,7 @@ func TestGPUAnother(t *testing.T) {
 	if gpuArch(t) == other {
 		other = "sm_90"
 	}
-	lib := buildGPU(t, nvcc, emitStencil(t, newStencilPlan(t, 2, 2, 64), Options{}), other)
+	lib := buildGPU(t, nvcc, systemtest.EmitStencil(t, stencil.New(t, 2, 2, 64), codegen.Options{}), other)
 	_, err := runner.Open(t.Context(), lib, runner.Options{})
 	var status *runner.StatusError
 	if !errors.As(err, &status) || status.Code != schema.StatusDeviceUnfit ||
@@ -246,12 +249,12 @@ func TestGPUAnother(t *testing.T) {
 func TestGPUWavesOverlap(t *testing.T) {
 	t.Parallel()
 	nvcc := needGPU(t)
-	s := newStencilPlan(t, 120, 30, 64)
-	s.plan.Segments[0].Kind = vdevice.Waves
-	l := openLib(t, buildGPU(t, nvcc, emitStencil(t, s, Options{}), gpuArch(t)), runner.Options{OnDevice: true})
-	x := floatBytes(testInput(120 * 64))
+	s := stencil.New(t, 120, 30, 64)
+	s.Plan.Segments[0].Kind = vdevice.Waves
+	l := systemtest.OpenLib(t, buildGPU(t, nvcc, systemtest.EmitStencil(t, s, codegen.Options{}), gpuArch(t)), runner.Options{OnDevice: true})
+	x := stencil.Bytes(stencil.Input(120 * 64))
 	for range 3 {
-		if n := s.mismatches(t, l); n > 0 {
+		if n := s.Mismatches(t, l); n > 0 {
 			t.Errorf("%d elements are wrong", n)
 		}
 	}
@@ -263,5 +266,5 @@ func TestGPUWavesOverlap(t *testing.T) {
 		t.Fatal(err)
 	}
 	sort.Float64s(ms)
-	t.Logf("%.4f ms (median) for %d waves", ms[len(ms)/2], s.stages)
+	t.Logf("%.4f ms (median) for %d waves", ms[len(ms)/2], s.Stages)
 }

@@ -1,4 +1,4 @@
-package codegen
+package libraries
 
 import (
 	"os"
@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rammerc/rammerc/codegen"
+	"github.com/rammerc/rammerc/internal/stencil"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
@@ -34,8 +37,8 @@ int main() {
 // each other.
 func TestTenants(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 8, 4, 64)
-	dir := emitStencil(t, s, Options{})
+	s := stencil.New(t, 8, 4, 64)
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
 	cxx, err := toolchain.FindCxx("")
 	if err != nil {
 		t.Skip(err)

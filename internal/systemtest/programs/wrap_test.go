@@ -1,4 +1,4 @@
-package codegen
+package programs
 
 import (
 	"errors"
@@ -6,7 +6,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/stencil"
+	"github.com/rammerc/rammerc/internal/systemtest"
 )
 
 // launchesBefore has a context begin as if it had run so many inferences (rt/host/preset.h).
@@ -25,25 +28,25 @@ func beforeWrap(perLaunch ...uint64) []uint64 {
 
 func TestCountersThatWrap(t *testing.T) {
 	t.Parallel()
-	counted := newStencilPlan(t, 4, 5, 64)
-	counted.count(2)
+	counted := stencil.New(t, 4, 5, 64)
+	counted.Count(2)
 	for _, c := range []struct {
 		name      string
-		plan      *stencilPlan
+		plan      *stencil.Model
 		perLaunch []uint64 // what a launch adds to a vEU's epoch and to a counter
 	}{
-		{"flags", newStencilPlan(t, 4, 5, 64), []uint64{5}},
+		{"flags", stencil.New(t, 4, 5, 64), []uint64{5}},
 		{"counters", counted, []uint64{5, 4}},
-		{"tagged", givenPlan(t, 4, 5, 64, 0), []uint64{5}},
-		{"clusters", givenPlan(t, 8, 5, 64, 4), []uint64{5}},
+		{"tagged", stencil.Given(t, 4, 5, 64, 0), []uint64{5}},
+		{"clusters", stencil.Given(t, 8, 5, 64, 4), []uint64{5}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			lib := buildEmulated(t, emitStencil(t, c.plan, Options{}), "stencil")
+			lib := systemtest.BuildEmulated(t, systemtest.EmitStencil(t, c.plan, codegen.Options{}), "stencil")
 			for _, n := range beforeWrap(c.perLaunch...) {
-				l := openLib(t, lib, runner.Options{Mode: runner.RProgram, Env: launchesBefore(n)})
+				l := systemtest.OpenLib(t, lib, runner.Options{Mode: runner.RProgram, Env: launchesBefore(n)})
 				for k := range 5 {
-					if wrong := c.plan.mismatches(t, l); wrong > 0 {
+					if wrong := c.plan.Mismatches(t, l); wrong > 0 {
 						t.Errorf("inference %d + %d: %d elements are wrong", n, k, wrong)
 					}
 				}
@@ -55,13 +58,13 @@ func TestCountersThatWrap(t *testing.T) {
 // A launch that is guarded counts its blocks from launch to launch.
 func TestGuardThatWraps(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 4, 5, 64)
-	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
+	s := stencil.New(t, 4, 5, 64)
+	lib := systemtest.BuildEmulated(t, systemtest.EmitStencil(t, s, codegen.Options{}), "stencil")
 	for _, n := range beforeWrap(4) {
-		l := openLib(t, lib, runner.Options{Mode: runner.RProgram,
+		l := systemtest.OpenLib(t, lib, runner.Options{Mode: runner.RProgram,
 			Env: append(launchesBefore(n), "RAMMER_EMU_COOPERATIVE=0")})
 		for k := range 5 {
-			if wrong := s.mismatches(t, l); wrong > 0 {
+			if wrong := s.Mismatches(t, l); wrong > 0 {
 				t.Errorf("inference %d + %d: %d elements are wrong", n, k, wrong)
 			}
 		}
@@ -79,14 +82,14 @@ func TestWrappingTagsShow(t *testing.T) {
 		{"static_cast<uint32_t>(launches_before) + 1", 4, 1<<32 - 2},
 		{"static_cast<uint32_t>(launches_before) | 1", 0, 1<<32 - 1},
 	} {
-		s := givenPlan(t, 4, 5, 64, c.cluster)
-		dir := emitStencil(t, s, Options{})
-		replaceIn(t, filepath.Join(dir, "stencil.cu"), "2 * static_cast<uint32_t>(launches_before) + 1", c.tag)
-		l := openLib(t, buildEmulated(t, dir, "stencil"),
+		s := stencil.Given(t, 4, 5, 64, c.cluster)
+		dir := systemtest.EmitStencil(t, s, codegen.Options{})
+		systemtest.ReplaceIn(t, filepath.Join(dir, "stencil.cu"), "2 * static_cast<uint32_t>(launches_before) + 1", c.tag)
+		l := systemtest.OpenLib(t, systemtest.BuildEmulated(t, dir, "stencil"),
 			runner.Options{Mode: runner.RProgram, Env: launchesBefore(c.before)})
 		shows := false
 		for range 3 {
-			out, err := l.Run([][]byte{floatBytes(testInput(256))})
+			out, err := l.Run([][]byte{stencil.Bytes(stencil.Input(256))})
 			var status *runner.StatusError
 			if errors.As(err, &status) {
 				shows = true
@@ -95,8 +98,8 @@ func TestWrappingTagsShow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := s.expect(testInput(256))
-			for i, y := range bytesFloat(out[0]) {
+			want := s.Expect(stencil.Input(256))
+			for i, y := range stencil.Floats(out[0]) {
 				if d := y - want[i]; !(d < 1e-5 && d > -1e-5) {
 					shows = true
 				}

@@ -1,4 +1,4 @@
-package codegen
+package libraries
 
 import (
 	"os"
@@ -7,18 +7,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/codegen"
+	"github.com/rammerc/rammerc/internal/stencil"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
 // robustProgram builds testdata/robust.c against a library, and returns the program.
 func robustProgram(t *testing.T, dir string) string {
 	t.Helper()
-	need(t, "cc", "--version")
+	systemtest.NeedTool(t, "cc", "--version")
 	source, err := filepath.Abs("testdata/robust.c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	command(t, dir, "cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I.", source, "-L.", "-lstencil", "-lpthread", "-Wl,-rpath,"+dir,
+	systemtest.Command(t, dir, "cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I.", source, "-L.", "-lstencil", "-lpthread", "-Wl,-rpath,"+dir,
 		"-o", "robust")
 	return filepath.Join(dir, "robust")
 }
@@ -32,7 +35,7 @@ func TestManyContexts(t *testing.T) {
 	if cycles == "" {
 		cycles = "400"
 	}
-	if out := command(t, dir, robustProgram(t, dir), cycles); !strings.HasSuffix(out, "0 failures\n") {
+	if out := systemtest.Command(t, dir, robustProgram(t, dir), cycles); !strings.HasSuffix(out, "0 failures\n") {
 		t.Error(out)
 	}
 }
@@ -44,7 +47,7 @@ func TestNoDriver(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	dir := emitStencil(t, newStencilPlan(t, 2, 3, 64), Options{})
+	dir := systemtest.EmitStencil(t, stencil.New(t, 2, 3, 64), codegen.Options{})
 	if _, err := nvcc.BuildLibrary(t.Context(), dir, "stencil", []string{"sm_90"}); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +57,7 @@ func TestNoDriver(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "old.c"), []byte(old), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	command(t, dir, "cc", "-shared", "-fPIC", "old.c", "-Wl,-soname=libcuda.so.1", "-o", "libcuda.so.1")
+	systemtest.Command(t, dir, "cc", "-shared", "-fPIC", "old.c", "-Wl,-soname=libcuda.so.1", "-o", "libcuda.so.1")
 	for _, c := range []struct{ env, want string }{
 		{"CUDA_VISIBLE_DEVICES=", "status 11: no CUDA device can be used"},
 		{"LD_LIBRARY_PATH=" + dir, "the driver is for CUDA 9.0, and the library was built with CUDA "},

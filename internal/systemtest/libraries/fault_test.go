@@ -1,4 +1,4 @@
-package codegen
+package libraries
 
 import (
 	"errors"
@@ -8,13 +8,16 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/stencil"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/schema"
 )
 
 // plantMissingWait drops the waits of one step for its neighbours' tiles.
-func (s *stencilPlan) plantMissingWait() {
-	for _, steps := range s.plan.Segments[0].Program.Steps {
+func plantMissingWait(s *stencil.Model) {
+	for _, steps := range s.Plan.Segments[0].Program.Steps {
 		for i := range steps {
 			steps[i].In = nil
 		}
@@ -23,11 +26,11 @@ func (s *stencilPlan) plantMissingWait() {
 
 func TestMissingWaitShows(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 4, 7, 256)
-	s.plantMissingWait()
-	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
+	s := stencil.New(t, 4, 7, 256)
+	plantMissingWait(s)
+	lib := systemtest.BuildEmulated(t, systemtest.EmitStencil(t, s, codegen.Options{}), "stencil")
 	for seed := uint64(1); seed <= 20; seed++ {
-		if s.mismatches(t, openLib(t, lib, runner.Options{Seed: seed})) > 0 {
+		if s.Mismatches(t, systemtest.OpenLib(t, lib, runner.Options{Seed: seed})) > 0 {
 			return
 		}
 	}
@@ -36,9 +39,9 @@ func TestMissingWaitShows(t *testing.T) {
 
 // sanitized runs the program in dir under ThreadSanitizer, with its threads in the order of seed, and returns what that
 // found, or "".
-func sanitized(t *testing.T, s *stencilPlan, dir string, seed uint64) string {
+func sanitized(t *testing.T, s *stencil.Model, dir string, seed uint64) string {
 	flags := []string{"-fsanitize=thread", "-g1"}
-	lib := buildEmulated(t, dir, "stencil", flags...)
+	lib := systemtest.BuildEmulated(t, dir, "stencil", flags...)
 	env := []string{"TSAN_OPTIONS=halt_on_error=0 exitcode=66"}
 	l, err := runner.Open(t.Context(), lib, runner.Options{Flags: flags, Env: env, Seed: seed})
 	if err != nil {
@@ -48,7 +51,7 @@ func sanitized(t *testing.T, s *stencilPlan, dir string, seed uint64) string {
 		}
 		t.Fatal(err)
 	}
-	_, err = l.Run([][]byte{floatBytes(testInput(s.veus * s.tile))})
+	_, err = l.Run([][]byte{stencil.Bytes(stencil.Input(s.VEUs * s.Tile))})
 	if cerr := l.Close(); err == nil {
 		err = cerr
 	}
@@ -75,18 +78,18 @@ func someSanitized[P any](programs []P) []P {
 // TestThreadSanitizer runs correct programs. What is missing in the order of memory accesses shows here.
 func TestThreadSanitizer(t *testing.T) {
 	t.Parallel()
-	flags, counters := newStencilPlan(t, 3, 4, 64), newStencilPlan(t, 3, 4, 64)
-	counters.count(2)
+	flags, counters := stencil.New(t, 3, 4, 64), stencil.New(t, 3, 4, 64)
+	counters.Count(2)
 	for _, c := range someSanitized([]struct {
 		what string
-		s    *stencilPlan
+		s    *stencil.Model
 	}{
-		{"a program with both signals", bothSignals(t, 4, 4, 64)},
+		{"a program with both signals", stencil.BothSignals(t, 4, 4, 64)},
 		{"a program", flags},
 		{"a program with counters", counters},
-		{"a program in a cluster", givenPlan(t, 4, 3, 64, 4)},
+		{"a program in a cluster", stencil.Given(t, 4, 3, 64, 4)},
 	}) {
-		dir := emitStencil(t, c.s, Options{})
+		dir := systemtest.EmitStencil(t, c.s, codegen.Options{})
 		for seed := uint64(1); seed <= orders; seed++ {
 			if report := sanitized(t, c.s, dir, seed); report != "" {
 				t.Fatalf("%s is correct, but it is not clean: %s", c.what, report)
@@ -98,7 +101,7 @@ func TestThreadSanitizer(t *testing.T) {
 // TestThreadSanitizerFindsRaces runs programs that leave out an order between threads.
 func TestThreadSanitizerFindsRaces(t *testing.T) {
 	t.Parallel()
-	findsRace := func(s *stencilPlan, dir string) bool {
+	findsRace := func(s *stencil.Model, dir string) bool {
 		for seed := uint64(1); seed <= mostOrders; seed++ {
 			if strings.Contains(sanitized(t, s, dir, seed), "data race") {
 				return true
@@ -106,15 +109,15 @@ func TestThreadSanitizerFindsRaces(t *testing.T) {
 		}
 		return false
 	}
-	s := newStencilPlan(t, 3, 4, 64)
-	s.count(2)
-	s.plantMissingWait()
-	if !findsRace(s, emitStencil(t, s, Options{})) {
+	s := stencil.New(t, 3, 4, 64)
+	s.Count(2)
+	plantMissingWait(s)
+	if !findsRace(s, systemtest.EmitStencil(t, s, codegen.Options{})) {
 		t.Error("a missing wait was not reported")
 	}
 	for _, x := range someSanitized(weakened(t)) {
-		dir := emitStencil(t, x.s, Options{})
-		replaceIn(t, filepath.Join(dir, "stencil.cu"), x.old, x.with)
+		dir := systemtest.EmitStencil(t, x.s, codegen.Options{})
+		systemtest.ReplaceIn(t, filepath.Join(dir, "stencil.cu"), x.old, x.with)
 		if !findsRace(x.s, dir) {
 			t.Errorf("%s was not reported", x.what)
 		}
@@ -124,47 +127,33 @@ func TestThreadSanitizerFindsRaces(t *testing.T) {
 // weakening is a program and a change to its sources that leaves out an order between threads.
 type weakening struct {
 	what      string
-	s         *stencilPlan
+	s         *stencil.Model
 	old, with string
 }
 
 func weakened(t *testing.T) []weakening {
-	counted := newStencilPlan(t, 3, 4, 64)
-	counted.count(2)
-	both := bothSignals(t, 4, 4, 64)
+	counted := stencil.New(t, 3, 4, 64)
+	counted.Count(2)
+	both := stencil.BothSignals(t, 4, 4, 64)
 	return []weakening{
 		{"both signals without their fence", both, "    detail::fence_acq_rel_gpu();  // one for both\n", ""},
-		{"publishing without release", newStencilPlan(t, 3, 4, 64), "detail::store_release_gpu(flag", "detail::store_relaxed_gpu(flag"},
+		{"publishing without release", stencil.New(t, 3, 4, 64), "detail::store_release_gpu(flag", "detail::store_relaxed_gpu(flag"},
 		{"counting without release", counted, "detail::add_release_gpu(counter)", "detail::add_relaxed_gpu(counter)"},
-		{"a missing barrier inside an rTask", newStencilPlan(t, 3, 4, 64), "    t.sync();\n", ""},
-		{"a wait that does not acquire", newStencilPlan(t, 3, 4, 64), "detail::load_acquire_gpu(flag)",
+		{"a missing barrier inside an rTask", stencil.New(t, 3, 4, 64), "    t.sync();\n", ""},
+		{"a wait that does not acquire", stencil.New(t, 3, 4, 64), "detail::load_acquire_gpu(flag)",
 			"detail::load_relaxed_gpu(flag)"},
-	}
-}
-
-func replaceIn(t *testing.T, path, old, with string) {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(data), old) {
-		t.Fatalf("%s does not contain %q", path, old)
-	}
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(data), old, with)), 0o666); err != nil {
-		t.Fatal(err)
 	}
 }
 
 func TestDeadlockIsReported(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 4, 7, 256)
+	s := stencil.New(t, 4, 7, 256)
 	for order := 3; order < 7; order++ { // a later signal would do for an earlier one
-		s.plan.Segments[0].Program.Steps[2][order].Out = nil
+		s.Plan.Segments[0].Program.Steps[2][order].Out = nil
 	}
-	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
-	l := openLib(t, lib, runner.Options{})
-	_, err := l.Run([][]byte{floatBytes(testInput(1024))})
+	lib := systemtest.BuildEmulated(t, systemtest.EmitStencil(t, s, codegen.Options{}), "stencil")
+	l := systemtest.OpenLib(t, lib, runner.Options{})
+	_, err := l.Run([][]byte{stencil.Bytes(stencil.Input(1024))})
 	var status *runner.StatusError
 	if !errors.As(err, &status) || status.Code != schema.StatusStuck {
 		t.Fatalf("got %v, want stuck", err)
@@ -180,20 +169,20 @@ func TestDeadlockIsReported(t *testing.T) {
 // Random sleeps change no result of a correct program; builds that cannot sleep say so.
 func TestDelays(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 4, 6, 64)
-	s.count(2)
-	dir := emitStencil(t, s, Options{})
-	lib := buildEmulated(t, dir, "stencil", "-DRT_DEBUG")
+	s := stencil.New(t, 4, 6, 64)
+	s.Count(2)
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
+	lib := systemtest.BuildEmulated(t, dir, "stencil", "-DRT_DEBUG")
 	for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
-		l := openLib(t, lib, runner.Options{Mode: mode, Delays: 3})
-		if n := s.mismatches(t, l); n > 0 {
+		l := systemtest.OpenLib(t, lib, runner.Options{Mode: mode, Delays: 3})
+		if n := s.Mismatches(t, l); n > 0 {
 			t.Errorf("mode %s: %d elements are wrong", l.Launch.Mode, n)
 		}
-		if n, err := l.Repeat([][]byte{floatBytes(testInput(256))}, 20, nil); err != nil || n != 0 {
+		if n, err := l.Repeat([][]byte{stencil.Bytes(stencil.Input(256))}, 20, nil); err != nil || n != 0 {
 			t.Errorf("mode %s: %d of 20 runs differ, %v", l.Launch.Mode, n, err)
 		}
 	}
-	_, err := runner.Open(t.Context(), buildEmulated(t, dir, "stencil"), runner.Options{Delays: 3})
+	_, err := runner.Open(t.Context(), systemtest.BuildEmulated(t, dir, "stencil"), runner.Options{Delays: 3})
 	var status *runner.StatusError
 	if !errors.As(err, &status) || status.Code != schema.StatusBadArgument ||
 		!strings.Contains(status.Text, "debug builds") {
@@ -204,15 +193,15 @@ func TestDelays(t *testing.T) {
 // An addition left out never lets those go on who wait for the counter.
 func TestMissingAdditionIsReported(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 4, 7, 256)
-	s.count(1)
-	dir := emitStencil(t, s, Options{})
+	s := stencil.New(t, 4, 7, 256)
+	s.Count(1)
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
 	// In the tables the step still counts among those to wait for: what is left out is the addition.
-	replaceIn(t, filepath.Join(dir, "stencil.cu"), "detail::add_release_gpu(counter)",
+	systemtest.ReplaceIn(t, filepath.Join(dir, "stencil.cu"), "detail::add_release_gpu(counter)",
 		"if (!(veu_ == 2 && order == 3)) detail::add_release_gpu(counter)")
-	l := openLib(t, buildEmulated(t, dir, "stencil"), runner.Options{})
+	l := systemtest.OpenLib(t, systemtest.BuildEmulated(t, dir, "stencil"), runner.Options{})
 	for range 2 {
-		_, err := l.Run([][]byte{floatBytes(testInput(1024))})
+		_, err := l.Run([][]byte{stencil.Bytes(stencil.Input(1024))})
 		var status *runner.StatusError
 		if !errors.As(err, &status) || status.Code != schema.StatusStuck {
 			t.Fatalf("got %v, want stuck", err)
@@ -229,11 +218,11 @@ func TestMissingAdditionIsReported(t *testing.T) {
 // A barrier that only some threads of an rTask reach must be reported too.
 func TestDivergentBarrierIsReported(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 2, 2, 64)
-	dir := emitStencil(t, s, Options{})
-	replaceIn(t, filepath.Join(dir, "stencil.cu"), "    t.sync();\n", "    if (t.tid != 5) t.sync();\n")
-	l := openLib(t, buildEmulated(t, dir, "stencil"), runner.Options{})
-	_, err := l.Run([][]byte{floatBytes(testInput(128))})
+	s := stencil.New(t, 2, 2, 64)
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
+	systemtest.ReplaceIn(t, filepath.Join(dir, "stencil.cu"), "    t.sync();\n", "    if (t.tid != 5) t.sync();\n")
+	l := systemtest.OpenLib(t, systemtest.BuildEmulated(t, dir, "stencil"), runner.Options{})
+	_, err := l.Run([][]byte{stencil.Bytes(stencil.Input(128))})
 	if err == nil || !strings.Contains(err.Error(), "threads wait at barrier") {
 		t.Errorf("got %v", err)
 	}
@@ -241,19 +230,19 @@ func TestDivergentBarrierIsReported(t *testing.T) {
 
 func TestOversizedGrid(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 8, 3, 64)
-	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
+	s := stencil.New(t, 8, 3, 64)
+	lib := systemtest.BuildEmulated(t, systemtest.EmitStencil(t, s, codegen.Options{}), "stencil")
 	_, err := runner.Open(t.Context(), lib, runner.Options{Mode: runner.RProgram, MaxBlocks: 7})
 	var status *runner.StatusError
 	if !errors.As(err, &status) || status.Code != schema.StatusNotResident ||
 		!strings.Contains(status.Text, "8 vEUs, the device holds 7") {
 		t.Errorf("got %v, want not resident", err)
 	}
-	l := openLib(t, lib, runner.Options{MaxBlocks: 7})
+	l := systemtest.OpenLib(t, lib, runner.Options{MaxBlocks: 7})
 	if l.Launch.Mode != "waves" || !strings.Contains(l.Launch.Reason, "8 vEUs") {
 		t.Errorf("the fall-back says %+v", l.Launch)
 	}
-	if n := s.mismatches(t, l); n > 0 {
+	if n := s.Mismatches(t, l); n > 0 {
 		t.Errorf("in waves %d elements are wrong", n)
 	}
 }
@@ -261,10 +250,10 @@ func TestOversizedGrid(t *testing.T) {
 // Somebody else is on the device: fewer blocks than its occupancy promises find room.
 func TestTakenDevice(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 8, 4, 64)
-	s.count(2)
-	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
-	x := [][]byte{floatBytes(testInput(512))}
+	s := stencil.New(t, 8, 4, 64)
+	s.Count(2)
+	lib := systemtest.BuildEmulated(t, systemtest.EmitStencil(t, s, codegen.Options{}), "stencil")
+	x := [][]byte{stencil.Bytes(stencil.Input(512))}
 	for _, c := range []struct {
 		env  []string
 		want string
@@ -275,19 +264,19 @@ func TestTakenDevice(t *testing.T) {
 		{[]string{"RAMMER_EMU_ROOM=7", "RAMMER_EMU_COOPERATIVE=0"},
 			"of the rProgram's 8 vEUs only 7 were on the device at once"},
 	} {
-		l := openLib(t, lib, runner.Options{Env: c.env})
+		l := systemtest.OpenLib(t, lib, runner.Options{Env: c.env})
 		if l.Launch.Mode != "rprogram" {
 			t.Errorf("%v: before the first run it runs as %+v", c.env, l.Launch)
 		}
 		for range 3 {
-			if n := s.mismatches(t, l); n > 0 {
+			if n := s.Mismatches(t, l); n > 0 {
 				t.Errorf("%v: %d elements are wrong", c.env, n)
 			}
 			if l.Launch.Mode != "waves" || l.Launch.Reason != c.want {
 				t.Errorf("%v: it runs as %+v, want reason %q", c.env, l.Launch, c.want)
 			}
 		}
-		l = openLib(t, lib, runner.Options{Env: c.env, Mode: runner.RProgram})
+		l = systemtest.OpenLib(t, lib, runner.Options{Env: c.env, Mode: runner.RProgram})
 		for range 2 {
 			_, err := l.Run(x)
 			var status *runner.StatusError
@@ -297,9 +286,9 @@ func TestTakenDevice(t *testing.T) {
 		}
 	}
 	// The guard lets them pass when all come.
-	l := openLib(t, lib, runner.Options{Env: []string{"RAMMER_EMU_COOPERATIVE=0"}})
+	l := systemtest.OpenLib(t, lib, runner.Options{Env: []string{"RAMMER_EMU_COOPERATIVE=0"}})
 	for range 3 {
-		if n := s.mismatches(t, l); n > 0 || l.Launch.Mode != "rprogram" {
+		if n := s.Mismatches(t, l); n > 0 || l.Launch.Mode != "rprogram" {
 			t.Errorf("guarded: %d elements are wrong, it runs as %+v", n, l.Launch)
 		}
 	}
@@ -307,19 +296,19 @@ func TestTakenDevice(t *testing.T) {
 
 func TestWeightsFile(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 2, 2, 64)
-	dir := emitStencil(t, s, Options{})
-	lib := buildEmulated(t, dir, "stencil")
+	s := stencil.New(t, 2, 2, 64)
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
+	lib := systemtest.BuildEmulated(t, dir, "stencil")
 	good, err := os.ReadFile(filepath.Join(dir, "stencil.weights"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.coef[7] = 3 // another model of the same sizes
-	other, err := os.ReadFile(filepath.Join(emitStencil(t, s, Options{}), "stencil.weights"))
+	s.Coef[7] = 3 // another model of the same sizes
+	other, err := os.ReadFile(filepath.Join(systemtest.EmitStencil(t, s, codegen.Options{}), "stencil.weights"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	larger, err := os.ReadFile(filepath.Join(emitStencil(t, newStencilPlan(t, 2, 3, 128), Options{}), "stencil.weights"))
+	larger, err := os.ReadFile(filepath.Join(systemtest.EmitStencil(t, stencil.New(t, 2, 3, 128), codegen.Options{}), "stencil.weights"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,11 +356,11 @@ func TestWeightsFile(t *testing.T) {
 
 func TestCrashIsReported(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 2, 2, 64)
-	dir := emitStencil(t, s, Options{})
-	replaceIn(t, filepath.Join(dir, "stencil.cu"), "    t.sync();\n", "    t.sync();\n    *(volatile int*)8 = 1;\n")
-	l := openLib(t, buildEmulated(t, dir, "stencil"), runner.Options{})
-	_, err := l.Run([][]byte{floatBytes(testInput(128))})
+	s := stencil.New(t, 2, 2, 64)
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
+	systemtest.ReplaceIn(t, filepath.Join(dir, "stencil.cu"), "    t.sync();\n", "    t.sync();\n    *(volatile int*)8 = 1;\n")
+	l := systemtest.OpenLib(t, systemtest.BuildEmulated(t, dir, "stencil"), runner.Options{})
+	_, err := l.Run([][]byte{stencil.Bytes(stencil.Input(128))})
 	var crash *runner.Crash
 	if !errors.As(err, &crash) || !strings.Contains(crash.State, "segmentation fault") {
 		t.Errorf("got %v, want a crash", err)

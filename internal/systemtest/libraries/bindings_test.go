@@ -1,41 +1,36 @@
-package codegen
+package libraries
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/internal/stencil"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
 // userFolder is a library folder with the library built, and the expected output beside it.
-func userFolder(t *testing.T) (dir string, s *stencilPlan) {
+func userFolder(t *testing.T) (dir string, s *stencil.Model) {
 	t.Helper()
-	s = newStencilPlan(t, 2, 3, 64)
-	dir = emitStencil(t, s, Options{})
-	buildEmulated(t, dir, "stencil")
-	x := testInput(128)
-	for name, data := range map[string][]float32{"x": x, "want": s.expect(x)} {
-		if err := os.WriteFile(filepath.Join(dir, name), floatBytes(data), 0o666); err != nil {
+	s = stencil.New(t, 2, 3, 64)
+	dir = systemtest.EmitStencil(t, s, codegen.Options{})
+	systemtest.BuildEmulated(t, dir, "stencil")
+	x := stencil.Input(128)
+	for name, data := range map[string][]float32{"x": x, "want": s.Expect(x)} {
+		if err := os.WriteFile(filepath.Join(dir, name), stencil.Bytes(data), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return dir, s
 }
 
-func need(t *testing.T, args ...string) {
-	t.Helper()
-	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-		t.Skipf("%v: %v %s", args, err, out)
-	}
-}
-
 func TestPython(t *testing.T) {
 	t.Parallel()
-	need(t, "python3", "-c", "import numpy")
+	systemtest.NeedTool(t, "python3", "-c", "import numpy")
 	dir, _ := userFolder(t)
 	script := `
 import sys, numpy as np
@@ -77,17 +72,17 @@ except stencil.Error as e: assert e.status == 2, e.status
 else: raise AssertionError("no weights were taken")
 print("fine")
 `
-	if out := command(t, dir, "python3", "-c", script); out != "fine\n" {
+	if out := systemtest.Command(t, dir, "python3", "-c", script); out != "fine\n" {
 		t.Error(out)
 	}
 	// The module finds the library and its weights beside it, too.
-	command(t, dir, "sh", "-c", "mkdir moved && cp python/stencil.py libstencil.so stencil.weights moved")
-	command(t, filepath.Join(dir, "moved"), "python3", "-c", "import stencil; stencil.Model().close()")
+	systemtest.Command(t, dir, "sh", "-c", "mkdir moved && cp python/stencil.py libstencil.so stencil.weights moved")
+	systemtest.Command(t, filepath.Join(dir, "moved"), "python3", "-c", "import stencil; stencil.Model().close()")
 }
 
 func TestGoPackage(t *testing.T) {
-	need(t, "go", "version")
-	need(t, "cc", "--version")
+	systemtest.NeedTool(t, "go", "version")
+	systemtest.NeedTool(t, "cc", "--version")
 	dir, s := userFolder(t)
 	main := `package main
 
@@ -130,16 +125,16 @@ func main() {
 	t.Setenv("CGO_ENABLED", "1")
 	t.Setenv("GOFLAGS", "-mod=mod")
 	t.Setenv("GOWORK", "off")
-	if out := command(t, user, "go", "run", "."); out != "x [128]\n2\n" {
+	if out := systemtest.Command(t, user, "go", "run", "."); out != "x [128]\n2\n" {
 		t.Error(out)
 	}
 	got, err := os.ReadFile(filepath.Join(user, "got"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range s.expect(testInput(128)) {
-		if d := bytesFloat(got)[i] - want; d > 1e-5 || d < -1e-5 {
-			t.Fatalf("element %d is %v, want %v", i, bytesFloat(got)[i], want)
+	for i, want := range s.Expect(stencil.Input(128)) {
+		if d := stencil.Floats(got)[i] - want; d > 1e-5 || d < -1e-5 {
+			t.Fatalf("element %d is %v, want %v", i, stencil.Floats(got)[i], want)
 		}
 	}
 }
@@ -166,11 +161,11 @@ func TestBuildSystems(t *testing.T) {
 	writeFile("main.c", "#include <stencil.h>\nint main(void) {\n  stencil_ctx *c;\n  return stencil_create(0, &c);\n}\n")
 	pkgConfig := func(t *testing.T, folder string) {
 		t.Helper()
-		need(t, "pkg-config", "--version")
-		need(t, "cc", "--version")
-		command(t, user, "sh", "-c", "export PKG_CONFIG_PATH="+folder+
+		systemtest.NeedTool(t, "pkg-config", "--version")
+		systemtest.NeedTool(t, "cc", "--version")
+		systemtest.Command(t, user, "sh", "-c", "export PKG_CONFIG_PATH="+folder+
 			"; cc main.c $(pkg-config --cflags --libs 'stencil >= "+abi.Version+"') -o user && cd / && "+user+"/user")
-		if flags := command(t, user, "sh", "-c", "PKG_CONFIG_PATH="+folder+" pkg-config --cflags --libs stencil"); strings.Contains(flags, "..") {
+		if flags := systemtest.Command(t, user, "sh", "-c", "PKG_CONFIG_PATH="+folder+" pkg-config --cflags --libs stencil"); strings.Contains(flags, "..") {
 			t.Errorf("relative paths in %s", flags)
 		}
 	}
@@ -180,27 +175,27 @@ func TestBuildSystems(t *testing.T) {
 			" REQUIRED CONFIG PATHS "+folder+" NO_DEFAULT_PATH)\nadd_executable(user main.c)\n"+
 			"target_link_libraries(user stencil::stencil)\nadd_executable(whole main.c)\n"+
 			"target_link_libraries(whole stencil::stencil_static)\nconfigure_file(${stencil_WEIGHTS} stencil.weights COPYONLY)\n")
-		command(t, user, "sh", "-c", "rm -rf build && cmake -B build . && cmake --build build && cd / && "+user+"/build/user && "+
+		systemtest.Command(t, user, "sh", "-c", "rm -rf build && cmake -B build . && cmake --build build && cd / && "+user+"/build/user && "+
 			user+"/build/whole")
 		for _, version := range []string{"0.9", "2.0", "1.99"} {
 			writeFile("CMakeLists.txt", "cmake_minimum_required(VERSION 3.14)\nproject(user C)\nfind_package(stencil "+version+
 				" QUIET CONFIG PATHS "+folder+" NO_DEFAULT_PATH)\nif(stencil_FOUND)\n  message(FATAL_ERROR found)\nendif()\n")
-			command(t, user, "sh", "-c", "rm -rf build && cmake -B build .")
+			systemtest.Command(t, user, "sh", "-c", "rm -rf build && cmake -B build .")
 		}
 	}
 	t.Run("pkg-config", func(t *testing.T) { pkgConfig(t, dir) })
 	t.Run("cmake", func(t *testing.T) {
-		need(t, "cmake", "--version")
+		systemtest.NeedTool(t, "cmake", "--version")
 		cmake(t, dir+"/cmake")
 	})
 	t.Run("installed", func(t *testing.T) {
-		need(t, "cmake", "--version")
-		command(t, dir, "sh", "-c", "cmake -B "+user+"/install . && cmake --install "+user+"/install --prefix "+prefix)
+		systemtest.NeedTool(t, "cmake", "--version")
+		systemtest.Command(t, dir, "sh", "-c", "cmake -B "+user+"/install . && cmake --install "+user+"/install --prefix "+prefix)
 		if err := os.RemoveAll(dir); err != nil { // nothing may come from there
 			t.Fatal(err)
 		}
 		cmake(t, prefix)
-		folder := command(t, prefix, "find", prefix, "-name", "pkgconfig")
+		folder := systemtest.Command(t, prefix, "find", prefix, "-name", "pkgconfig")
 		pkgConfig(t, strings.TrimSpace(folder))
 	})
 }

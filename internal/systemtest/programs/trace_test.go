@@ -1,4 +1,4 @@
-package codegen
+package programs
 
 import (
 	"errors"
@@ -8,16 +8,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/stencil"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/internal/trace"
 	"github.com/rammerc/rammerc/schema"
 )
 
 // traced runs the stencil's library and gives its timeline.
-func (s *stencilPlan) traced(t *testing.T, dir, lib string, opt runner.Options) *trace.Timeline {
+func traced(t *testing.T, s *stencil.Model, dir, lib string, opt runner.Options) *trace.Timeline {
 	t.Helper()
-	l := openLib(t, lib, opt)
-	data, err := l.Trace([][]byte{floatBytes(testInput(s.veus * s.tile))}, 2)
+	l := systemtest.OpenLib(t, lib, opt)
+	data, err := l.Trace([][]byte{stencil.Bytes(stencil.Input(s.VEUs * s.Tile))}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +44,7 @@ func (s *stencilPlan) traced(t *testing.T, dir, lib string, opt runner.Options) 
 }
 
 // checkOrder compares a timeline with the rules of its plan.
-func (s *stencilPlan) checkOrder(t *testing.T, tl *trace.Timeline) {
+func checkOrder(t *testing.T, s *stencil.Model, tl *trace.Timeline) {
 	t.Helper()
 	at := map[[2]int]*trace.Run{}
 	for i := range tl.Runs {
@@ -51,13 +54,13 @@ func (s *stencilPlan) checkOrder(t *testing.T, tl *trace.Timeline) {
 			r.Started < r.Computed && r.Computed <= tl.Span) {
 			t.Errorf("vEU %d, step %d: times are out of order: %+v", r.VEU, r.Order, *r)
 		}
-		if signals := r.Order < s.stages-1 && tl.Launches[0].Kind == "rprogram"; signals != (r.Published > 0) {
+		if signals := r.Order < s.Stages-1 && tl.Launches[0].Kind == "rprogram"; signals != (r.Published > 0) {
 			t.Errorf("vEU %d, step %d is published at %f", r.VEU, r.Order, r.Published)
 		}
 	}
-	if len(at) != s.veus*s.stages || len(tl.Runs) != len(at) || tl.Dropped != 0 {
+	if len(at) != s.VEUs*s.Stages || len(tl.Runs) != len(at) || tl.Dropped != 0 {
 		t.Errorf("%d different steps in %d rows, %d dropped; want %d", len(at), len(tl.Runs), tl.Dropped,
-			s.veus*s.stages)
+			s.VEUs*s.Stages)
 	}
 	for i := range tl.Runs {
 		r := &tl.Runs[i]
@@ -75,16 +78,16 @@ func (s *stencilPlan) checkOrder(t *testing.T, tl *trace.Timeline) {
 
 func TestTrace(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 4, 7, 64)
-	dir := emitStencil(t, s, Options{})
-	lib := buildEmulated(t, dir, "stencil", "-DRT_TRACE")
+	s := stencil.New(t, 4, 7, 64)
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
+	lib := systemtest.BuildEmulated(t, dir, "stencil", "-DRT_TRACE")
 	for _, c := range []struct {
 		mode     runner.Mode
 		launches int
-	}{{runner.RProgram, 1}, {runner.Waves, s.stages}} {
+	}{{runner.RProgram, 1}, {runner.Waves, s.Stages}} {
 		t.Run(fmt.Sprintf("mode=%d", c.mode), func(t *testing.T) {
-			tl := s.traced(t, dir, lib, runner.Options{Mode: c.mode})
-			s.checkOrder(t, tl)
+			tl := traced(t, s, dir, lib, runner.Options{Mode: c.mode})
+			checkOrder(t, s, tl)
 			for i, l := range tl.Launches {
 				if (l.Kind == "rprogram") != (c.mode == runner.RProgram) || l.Wave != i {
 					t.Errorf("launch %d is wave %d, %s", i, l.Wave, l.Kind)
@@ -94,8 +97,8 @@ func TestTrace(t *testing.T) {
 				t.Errorf("%d launches, want %d", len(tl.Launches), c.launches)
 			}
 			path := tl.Critical()
-			if len(path) != s.stages {
-				t.Errorf("the critical path has %d steps, want one of each of the %d stages", len(path), s.stages)
+			if len(path) != s.Stages {
+				t.Errorf("the critical path has %d steps, want one of each of the %d stages", len(path), s.Stages)
 			}
 			for i, l := range path {
 				if tl.Runs[l.Run].Op != i {
@@ -109,15 +112,15 @@ func TestTrace(t *testing.T) {
 // Weights that stream: every chunk is there with its times, of a ring with fewer stages than chunks.
 func TestTraceOfRing(t *testing.T) {
 	t.Parallel()
-	s := streamedPlan(t, 2, 8, 1536)
-	s.plan.Spec.Shared, s.plan.Spec.SharedPerVEU = 20<<10, 20<<10
-	dir := emitStencil(t, s, Options{})
-	lib := buildEmulated(t, dir, "stencil", "-DRT_TRACE")
+	s := stencil.Streamed(t, 2, 8, 1536)
+	s.Plan.Spec.Shared, s.Plan.Spec.SharedPerVEU = 20<<10, 20<<10
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
+	lib := systemtest.BuildEmulated(t, dir, "stencil", "-DRT_TRACE")
 	for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
-		tl := s.traced(t, dir, lib, runner.Options{Mode: mode})
-		s.checkOrder(t, tl)
+		tl := traced(t, s, dir, lib, runner.Options{Mode: mode})
+		checkOrder(t, s, tl)
 		for i := range tl.Runs {
-			want := 4 * s.tile
+			want := 4 * s.Tile
 			if tl.Runs[i].Op%3 == 2 {
 				want = 0
 			}
@@ -149,8 +152,8 @@ func TestTraceOfRing(t *testing.T) {
 			t.Errorf("mode %d: %d chunks have no row", mode, tl.DroppedChunks)
 		}
 	}
-	lib = buildEmulated(t, dir, "stencil", "-DRT_TRACE", "-DRT_TRACE_CHUNKS=7")
-	if tl := s.traced(t, dir, lib, runner.Options{}); len(tl.Chunks) != 6 || tl.DroppedChunks == 0 {
+	lib = systemtest.BuildEmulated(t, dir, "stencil", "-DRT_TRACE", "-DRT_TRACE_CHUNKS=7")
+	if tl := traced(t, s, dir, lib, runner.Options{}); len(tl.Chunks) != 6 || tl.DroppedChunks == 0 {
 		t.Errorf("with room for 3 chunks on each of two vEUs there are %d, %d dropped", len(tl.Chunks),
 			tl.DroppedChunks)
 	}
@@ -158,11 +161,11 @@ func TestTraceOfRing(t *testing.T) {
 
 func TestTraceOverflows(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 4, 7, 64)
-	dir := emitStencil(t, s, Options{})
-	lib := buildEmulated(t, dir, "stencil", "-DRT_TRACE", "-DRT_TRACE_STEPS=10")
+	s := stencil.New(t, 4, 7, 64)
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
+	lib := systemtest.BuildEmulated(t, dir, "stencil", "-DRT_TRACE", "-DRT_TRACE_STEPS=10")
 	for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
-		tl := s.traced(t, dir, lib, runner.Options{Mode: mode})
+		tl := traced(t, s, dir, lib, runner.Options{Mode: mode})
 		if len(tl.Runs) != 10 || tl.Dropped != 18 {
 			t.Errorf("mode %d: %d steps are recorded and %d counted as dropped, want 10 and 18", mode, len(tl.Runs),
 				tl.Dropped)
@@ -170,7 +173,7 @@ func TestTraceOverflows(t *testing.T) {
 		if r := tl.Report(); r.Dropped != 18 || r.RTasks != 10 {
 			t.Errorf("mode %d: the report says %d and %d", mode, r.RTasks, r.Dropped)
 		}
-		if n := s.mismatches(t, openLib(t, lib, runner.Options{Mode: mode})); n > 0 {
+		if n := s.Mismatches(t, systemtest.OpenLib(t, lib, runner.Options{Mode: mode})); n > 0 {
 			t.Errorf("mode %d: %d elements are wrong", mode, n)
 		}
 	}
@@ -178,9 +181,9 @@ func TestTraceOverflows(t *testing.T) {
 
 func TestNoTrace(t *testing.T) {
 	t.Parallel()
-	s := newStencilPlan(t, 2, 2, 64)
-	l := openLib(t, buildEmulated(t, emitStencil(t, s, Options{}), "stencil"), runner.Options{})
-	_, err := l.Trace([][]byte{floatBytes(testInput(128))}, 0)
+	s := stencil.New(t, 2, 2, 64)
+	l := systemtest.OpenLib(t, systemtest.BuildEmulated(t, systemtest.EmitStencil(t, s, codegen.Options{}), "stencil"), runner.Options{})
+	_, err := l.Trace([][]byte{stencil.Bytes(stencil.Input(128))}, 0)
 	var status *runner.StatusError
 	if !errors.As(err, &status) || status.Code != schema.StatusBadArgument ||
 		!strings.Contains(status.Text, "without RT_TRACE") {

@@ -1,4 +1,4 @@
-package codegen
+package programs
 
 import (
 	"fmt"
@@ -10,21 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/stencil"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/vdevice"
 )
-
-// streamedPlan has stages with and without streamed weights, of different numbers of threads.
-func streamedPlan(t testing.TB, veus, stages, tile int) *stencilPlan {
-	t.Helper()
-	return makeStencilPlan(t, veus, stages, tile, func(stage int) string {
-		if stage%3 == 2 {
-			return "test_stencil"
-		}
-		return "test_stencil_streamed"
-	})
-}
 
 // programConstant reads a constant of the emitted struct Program.
 func programConstant(t *testing.T, dir, name string) int {
@@ -51,20 +43,20 @@ func TestRingOnEmulator(t *testing.T) {
 		{"block and ring", 512, 32 << 10, 1},
 		{"block larger than the ring", 1536, 20 << 10, 3},
 	} {
-		s := streamedPlan(t, 4, 8, c.tile)
-		s.plan.Spec.Shared, s.plan.Spec.SharedPerVEU = c.shared, c.shared
-		dir := emitStencil(t, s, Options{})
+		s := stencil.Streamed(t, 4, 8, c.tile)
+		s.Plan.Spec.Shared, s.Plan.Spec.SharedPerVEU = c.shared, c.shared
+		dir := systemtest.EmitStencil(t, s, codegen.Options{})
 		stage := programConstant(t, dir, "kStageBytes")
 		if stage == 0 || 4*c.tile < (c.chunks-1)*stage+1 {
 			t.Errorf("%s: stages have %d bytes, want blocks of %d bytes in %d chunks", c.name, stage, 4*c.tile,
 				c.chunks)
 		}
-		lib := buildEmulated(t, dir, "stencil", "-O1")
+		lib := systemtest.BuildEmulated(t, dir, "stencil", "-O1")
 		for seed := uint64(1); seed <= 3; seed++ {
 			for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
-				l := openLib(t, lib, runner.Options{Mode: mode, Seed: seed})
+				l := systemtest.OpenLib(t, lib, runner.Options{Mode: mode, Seed: seed})
 				for range 2 {
-					if n := s.mismatches(t, l); n > 0 {
+					if n := s.Mismatches(t, l); n > 0 {
 						t.Errorf("%s, mode %s, seed %d: %d elements are wrong", c.name, l.Launch.Mode, seed, n)
 					}
 				}
@@ -76,16 +68,16 @@ func TestRingOnEmulator(t *testing.T) {
 // Stages of several sizes, in an rProgram and in waves.
 func TestRingOfLargeTiles(t *testing.T) {
 	t.Parallel()
-	s := streamedPlan(t, 3, 7, 1024)
-	l := openLib(t, buildEmulated(t, emitStencil(t, s, Options{}), "stencil"), runner.Options{})
+	s := stencil.Streamed(t, 3, 7, 1024)
+	l := systemtest.OpenLib(t, systemtest.BuildEmulated(t, systemtest.EmitStencil(t, s, codegen.Options{}), "stencil"), runner.Options{})
 	for range 3 {
-		if n := s.mismatches(t, l); n > 0 {
+		if n := s.Mismatches(t, l); n > 0 {
 			t.Errorf("%d elements are wrong", n)
 		}
 	}
-	s.plan.Segments[0].Kind = vdevice.Waves
-	l = openLib(t, buildEmulated(t, emitStencil(t, s, Options{}), "stencil"), runner.Options{})
-	if n := s.mismatches(t, l); n > 0 {
+	s.Plan.Segments[0].Kind = vdevice.Waves
+	l = systemtest.OpenLib(t, systemtest.BuildEmulated(t, systemtest.EmitStencil(t, s, codegen.Options{}), "stencil"), runner.Options{})
+	if n := s.Mismatches(t, l); n > 0 {
 		t.Errorf("in waves %d elements are wrong", n)
 	}
 }
@@ -93,7 +85,7 @@ func TestRingOfLargeTiles(t *testing.T) {
 // A program without streaming instances has neither ring nor loader.
 func TestNoRing(t *testing.T) {
 	t.Parallel()
-	dir := emitStencil(t, newStencilPlan(t, 2, 2, 64), Options{})
+	dir := systemtest.EmitStencil(t, stencil.New(t, 2, 2, 64), codegen.Options{})
 	if n := programConstant(t, dir, "kStageBytes"); n != 0 {
 		t.Errorf("stages of %d bytes for nothing", n)
 	}
@@ -113,20 +105,20 @@ var ringFaults = []struct{ name, old, new string }{
 }
 
 // emitFaulty emits a program that streams, with the faults.
-func emitFaulty(t *testing.T) (*stencilPlan, string) {
+func emitFaulty(t *testing.T) (*stencil.Model, string) {
 	t.Helper()
-	s := streamedPlan(t, 2, 24, 256)
-	s.plan.Spec.Shared, s.plan.Spec.SharedPerVEU = 14<<10, 14<<10
-	dir := emitStencil(t, s, Options{})
+	s := stencil.Streamed(t, 2, 24, 256)
+	s.Plan.Spec.Shared, s.Plan.Spec.SharedPerVEU = 14<<10, 14<<10
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
 	for _, f := range ringFaults {
-		replaceIn(t, filepath.Join(dir, "stencil.cu"), f.old,
+		systemtest.ReplaceIn(t, filepath.Join(dir, "stencil.cu"), f.old,
 			strings.ReplaceAll(f.new, "FAULT", fmt.Sprintf("std::getenv(%q)", f.name)))
 	}
 	return s, dir
 }
 
 // runFaulty runs the library once with the given fault, or none.
-func (s *stencilPlan) runFaulty(t *testing.T, lib, fault string, opt runner.Options) (wrong int, err error) {
+func runFaulty(t *testing.T, s *stencil.Model, lib, fault string, opt runner.Options) (wrong int, err error) {
 	t.Helper()
 	if fault != "" {
 		opt.Env = append(slices.Clip(opt.Env), fault+"=1")
@@ -139,16 +131,16 @@ func (s *stencilPlan) runFaulty(t *testing.T, lib, fault string, opt runner.Opti
 		}
 		t.Fatal(err)
 	}
-	x := testInput(s.veus * s.tile)
-	out, err := l.Run([][]byte{floatBytes(x)})
+	x := stencil.Input(s.VEUs * s.Tile)
+	out, err := l.Run([][]byte{stencil.Bytes(x)})
 	if cerr := l.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
 		return 0, err
 	}
-	want := s.expect(x)
-	for i, y := range bytesFloat(out[0]) {
+	want := s.Expect(x)
+	for i, y := range stencil.Floats(out[0]) {
 		if d := y - want[i]; !(d < 1e-5 && d > -1e-5) {
 			wrong++
 		}
@@ -159,7 +151,7 @@ func (s *stencilPlan) runFaulty(t *testing.T, lib, fault string, opt runner.Opti
 func TestRingFaults(t *testing.T) {
 	t.Parallel()
 	s, dir := emitFaulty(t)
-	lib := buildEmulated(t, dir, "stencil")
+	lib := systemtest.BuildEmulated(t, dir, "stencil")
 	for _, c := range []struct{ fault, want string }{
 		{"NO_FULL_WAIT", ""}, {"NO_FREE_WAIT", ""}, {"LATE_READ", ""}, // wrong results will do
 		{"FEW_CHUNKS", "does not take all chunks of its weights"},
@@ -167,7 +159,7 @@ func TestRingFaults(t *testing.T) {
 	} {
 		shows := false
 		for seed := uint64(1); seed <= 20 && !shows; seed++ {
-			n, err := s.runFaulty(t, lib, c.fault, runner.Options{Seed: seed})
+			n, err := runFaulty(t, s, lib, c.fault, runner.Options{Seed: seed})
 			shows = n > 0 || err != nil
 			if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%s: %d elements are wrong, %v; want %q", c.fault, n, err, c.want)
@@ -177,7 +169,7 @@ func TestRingFaults(t *testing.T) {
 			t.Errorf("%s: twenty seeds gave right results", c.fault)
 		}
 	}
-	if n, err := s.runFaulty(t, lib, "", runner.Options{}); err != nil || n > 0 {
+	if n, err := runFaulty(t, s, lib, "", runner.Options{}); err != nil || n > 0 {
 		t.Errorf("without faults %d elements are wrong, %v", n, err)
 	}
 }
@@ -187,11 +179,11 @@ func TestRingUnderThreadSanitizer(t *testing.T) {
 	opt := runner.Options{Env: []string{"TSAN_OPTIONS=halt_on_error=0 exitcode=66"},
 		Flags: []string{"-fsanitize=thread", "-g1"}}
 	s, dir := emitFaulty(t)
-	lib := buildEmulated(t, dir, "stencil", opt.Flags...)
-	if _, err := s.runFaulty(t, lib, "", opt); err != nil {
+	lib := systemtest.BuildEmulated(t, dir, "stencil", opt.Flags...)
+	if _, err := runFaulty(t, s, lib, "", opt); err != nil {
 		t.Errorf("a correct program is not clean: %v", err)
 	}
-	if _, err := s.runFaulty(t, lib, "NO_FULL_WAIT", opt); err == nil || !strings.Contains(err.Error(), "data race") {
+	if _, err := runFaulty(t, s, lib, "NO_FULL_WAIT", opt); err == nil || !strings.Contains(err.Error(), "data race") {
 		t.Errorf("a missing wait for a chunk was not reported: %v", err)
 	}
 }
@@ -203,9 +195,9 @@ func TestRingCompilesForGPUs(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	s := streamedPlan(t, 4, 6, 512)
-	s.plan.Spec.L2Bytes = 1 << 10 // its weights pass
-	dir := emitStencil(t, s, Options{})
+	s := stencil.Streamed(t, 4, 6, 512)
+	s.Plan.Spec.L2Bytes = 1 << 10 // its weights pass
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
 	b, err := nvcc.BuildLibrary(t.Context(), dir, "stencil", []string{"sm_75", "sm_80", "sm_90"})
 	if err != nil {
 		t.Fatal(err)
@@ -226,18 +218,12 @@ func TestRingCompilesForGPUs(t *testing.T) {
 // stream more than the whole holds take that.
 func TestStages(t *testing.T) {
 	t.Parallel()
-	s := streamedPlan(t, 2, 4, 512)
-	s.plan.Segments[0].Kind = vdevice.Waves
-	s.plan.Spec.Shared, s.plan.Spec.SharedPerVEU = 101<<10, 100<<10
-	s.plan.Spec.Cost.PDL, s.plan.Spec.Cost.Node = 1, 2 // launches overlap
-	alone := []int32{2}
-	s.plan.Segments[0].Program.Alone = alone
-	for i, d := range dispatches(s.plan, 0, usedVEUs(s.plan.Segments[0].Program)) {
-		if want := slices.Contains(alone, int32(i)); d.alone != want {
-			t.Errorf("launch %d: blocks alone %v, want %v", i, d.alone, want)
-		}
-	}
-	dir := emitStencil(t, s, Options{})
+	s := stencil.Streamed(t, 2, 4, 512)
+	s.Plan.Segments[0].Kind = vdevice.Waves
+	s.Plan.Spec.Shared, s.Plan.Spec.SharedPerVEU = 101<<10, 100<<10
+	s.Plan.Spec.Cost.PDL, s.Plan.Spec.Cost.Node = 1, 2 // launches overlap
+	s.Plan.Segments[0].Program.Alone = []int32{2}
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
 	side, all := programConstant(t, dir, "kSideBudget"), programConstant(t, dir, "kSharedBudget")
 	if side >= all {
 		t.Fatalf("launches that overlap have %d bytes, others %d", side, all)
@@ -264,7 +250,7 @@ static_assert(Layout::alone(kRoom) == kRoom);
 	if err := os.WriteFile(source, append(text, checks...), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	buildEmulated(t, dir, "stencil")
+	systemtest.BuildEmulated(t, dir, "stencil")
 }
 
 // Weights leave L2 first in an rProgram that streams many more of them than L2 holds; blocks that several rTasks read
@@ -278,9 +264,9 @@ func TestPassingWeights(t *testing.T) {
 	}{
 		{vdevice.RProgram, 3 << 10, true}, {vdevice.RProgram, 5 << 10, false}, {vdevice.Waves, 3 << 10, false},
 	} {
-		s := streamedPlan(t, 4, 8, 512) // six stages stream the same 8 KB
-		s.plan.Spec.L2Bytes, s.plan.Segments[0].Kind = c.l2, c.kind
-		text, err := os.ReadFile(filepath.Join(emitStencil(t, s, Options{}), "stencil.cu"))
+		s := stencil.Streamed(t, 4, 8, 512) // six stages stream the same 8 KB
+		s.Plan.Spec.L2Bytes, s.Plan.Segments[0].Kind = c.l2, c.kind
+		text, err := os.ReadFile(filepath.Join(systemtest.EmitStencil(t, s, codegen.Options{}), "stencil.cu"))
 		if err != nil {
 			t.Fatal(err)
 		}

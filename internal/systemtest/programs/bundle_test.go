@@ -1,4 +1,4 @@
-package codegen
+package programs
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/codegen"
+	"github.com/rammerc/rammerc/internal/stencil"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/vdevice"
 )
@@ -35,16 +37,15 @@ int main(int, char** argv) {
 
 // TestBundle runs two models of different sizes, which share their rKernel instances, from one program.
 func TestBundle(t *testing.T) {
-	stencils := []*stencilPlan{newStencilPlan(t, 4, 3, 32), newStencilPlan(t, 2, 5, 32)}
-	plans := []*vdevice.Plan{stencils[0].plan, stencils[1].plan}
-	opt := Options{Name: "two", Version: "test"}
-	kernels := testKernels()
+	stencils := []*stencil.Model{stencil.New(t, 4, 3, 32), stencil.New(t, 2, 5, 32)}
+	plans := []*vdevice.Plan{stencils[0].Plan, stencils[1].Plan}
+	opt := codegen.Options{Name: "two", Version: "test", Kernels: stencil.Kernels()}
 	dir := t.TempDir()
-	if err := emitBundle(plans, opt, Dir(dir), kernels); err != nil {
+	if err := codegen.EmitBundle(plans, opt, codegen.Dir(dir)); err != nil {
 		t.Fatal(err)
 	}
-	again := Memory{}
-	if err := emitBundle(plans, opt, again, kernels); err != nil {
+	again := codegen.Memory{}
+	if err := codegen.EmitBundle(plans, opt, again); err != nil {
 		t.Fatal(err)
 	}
 	source, err := os.ReadFile(filepath.Join(dir, "two.cu"))
@@ -60,9 +61,9 @@ func TestBundle(t *testing.T) {
 	}
 	var in, want []byte
 	for _, s := range stencils {
-		x := testInput(s.veus * s.tile)
-		in = append(in, floatBytes(x)...)
-		want = append(want, floatBytes(s.expect(x))...)
+		x := stencil.Input(s.VEUs * s.Tile)
+		in = append(in, stencil.Bytes(x)...)
+		want = append(want, stencil.Bytes(s.Expect(x))...)
 	}
 	cxx, err := toolchain.FindCxx("")
 	if err != nil {

@@ -1,4 +1,4 @@
-package codegen
+package programs
 
 import (
 	"fmt"
@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/stencil"
+	"github.com/rammerc/rammerc/internal/systemtest"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
@@ -16,11 +19,11 @@ import (
 // that these launches do without.
 func TestKernelsApart(t *testing.T) {
 	t.Parallel()
-	s := streamedPlan(t, 2, 4, 512)
-	s.plan.Segments[0].Kind = vdevice.Waves
-	s.plan.Spec.Cost.PDL, s.plan.Spec.Cost.Node = 1, 2 // launches overlap
-	s.plan.Spec.Registers = 4096                       // enough for two blocks without a loader, or one with
-	dir := emitStencil(t, s, Options{})
+	s := stencil.Streamed(t, 2, 4, 512)
+	s.Plan.Segments[0].Kind = vdevice.Waves
+	s.Plan.Spec.Cost.PDL, s.Plan.Spec.Cost.Node = 1, 2 // launches overlap
+	s.Plan.Spec.Registers = 4096                       // enough for two blocks without a loader, or one with
+	dir := systemtest.EmitStencil(t, s, codegen.Options{})
 	text, err := os.ReadFile(filepath.Join(dir, "stencil.cu"))
 	if err != nil {
 		t.Fatal(err)
@@ -41,14 +44,14 @@ func TestKernelsApart(t *testing.T) {
 			t.Errorf("%s is\n%s", kernel, body)
 		}
 	}
-	l := openLib(t, buildEmulated(t, dir, "stencil"), runner.Options{})
+	l := systemtest.OpenLib(t, systemtest.BuildEmulated(t, dir, "stencil"), runner.Options{})
 	for range 2 {
-		if n := s.mismatches(t, l); n > 0 {
+		if n := s.Mismatches(t, l); n > 0 {
 			t.Errorf("%d elements are wrong", n)
 		}
 	}
-	s.plan.Spec.Registers = 1 << 16
-	if n := len(s.plan.Kernels()); n != 1 {
+	s.Plan.Spec.Registers = 1 << 16
+	if n := len(s.Plan.Kernels()); n != 1 {
 		t.Errorf("%d kernels where blocks of any two launches have registers", n)
 	}
 }

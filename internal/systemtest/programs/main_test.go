@@ -1,0 +1,10 @@
+package programs
+
+import (
+	"testing"
+
+	"github.com/rammerc/rammerc/internal/systemtest"
+	"github.com/rammerc/rammerc/internal/testbuild"
+)
+
+func TestMain(m *testing.M) { testbuild.Main(m, testbuild.Unoptimised, systemtest.RemoveBuilds) }
