@@ -3,10 +3,10 @@
 //   - each package that passed, each test that failed with its output;
 //   - the reasons for which tests were skipped, and how many tests each reason concerns;
 //   - the ten packages that took longest;
-//   - each package that took longer than the limit, with its slowest tests.
+//   - each package that took longer than the limit, with its slowest tests. That is no failure: times are the machine's too.
 //
-// The last line is "N passed, N failed, N skipped", where a package over the limit counts as a failure. The exit
-// status is 1 when something failed, or when no test passed at all.
+// The last line is "N passed, N failed, N skipped". The exit status is 1 when something failed, or when no test passed at
+// all.
 package main
 
 import (
@@ -22,16 +22,15 @@ import (
 
 func main() {
 	limit := flag.Duration("limit", 500*time.Second,
-		"the time a package may take. Go ends a test program after ten minutes (its -timeout), on a slower or busier\n"+
-			"machine too, so a package that needs five sixths of that must be made faster before it comes to the end of it")
+		"the time above which a package is reported. Go ends a test program after ten minutes (its -timeout), on a slower\n"+
+			"or busier machine too, so a package that needs five sixths of that should be made faster or split")
 	flag.Parse()
 	r := read(os.Stdin, os.Stdout)
 	r.writeSkips(os.Stdout)
 	r.writeTimes(os.Stdout)
-	tooSlow := r.writeTooSlow(os.Stdout, *limit)
-	failed := r.failed + tooSlow
-	fmt.Printf("%d passed, %d failed, %d skipped\n", r.passed, failed, r.skipped)
-	if failed > 0 || r.passed == 0 {
+	r.writeSlow(os.Stdout, *limit)
+	fmt.Printf("%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
+	if r.failed > 0 || r.passed == 0 {
 		os.Exit(1)
 	}
 }

@@ -33,20 +33,17 @@ func (r *report) writeTimes(w io.Writer) {
 	}
 }
 
-// writeTooSlow writes the packages that took longer than limit, each with its slowest tests, and returns their number.
-func (r *report) writeTooSlow(w io.Writer, limit time.Duration) int {
-	n := 0
+// writeSlow writes the packages that took longer than limit, each with its slowest tests.
+func (r *report) writeSlow(w io.Writer, limit time.Duration) {
 	for _, p := range slowest(r.packages, len(r.packages)) {
 		if p.seconds <= limit.Seconds() {
 			break
 		}
-		n++
 		fmt.Fprintf(w, "SLOW  %s took %.0f s, more than %.0f s\n", p.name, p.seconds, limit.Seconds())
 		for _, t := range slowest(r.tests[p.name], 10) {
 			fmt.Fprintf(w, "      %6.1f s  %s\n", t.seconds, t.name)
 		}
 	}
-	return n
 }
 
 // slowest is the at most n entries of all that took longest, the longest first.
