@@ -94,7 +94,7 @@ func TestBoxes(t *testing.T) {
 		{"rprogram", boxedCase(t, "float32", precision.TF32)},
 	} {
 		dir := emitBoxed(t, c.of, &small, c.kind)
-		if _, err := cxx.BuildLibrary(t.Context(), dir, "boxed", "-O1", "-w"); err != nil {
+		if _, err := cxx.BuildLibrary(t.Context(), dir, "boxed", "-O0", "-w"); err != nil {
 			t.Fatal(err)
 		}
 		for seed := uint64(1); seed <= 2; seed++ {

@@ -121,7 +121,7 @@ func TestNearSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 		replace(t, filepath.Join(dir, "near.cu"), f.old, f.new)
-		if _, err := cxx.BuildLibrary(t.Context(), dir, "near", "-O1", "-w"); err != nil {
+		if _, err := cxx.BuildLibrary(t.Context(), dir, "near", "-O0", "-w"); err != nil {
 			t.Fatal(err)
 		}
 		for _, opt := range []runner.Options{{Seed: 1}, {Seed: 2}, {Seed: 3, Mode: runner.Waves}} {
