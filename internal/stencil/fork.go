@@ -13,7 +13,7 @@ import (
 func Forking(t testing.TB, veus, tile int) *Model {
 	s := New(t, veus, 1, tile)
 	s.Plan.Spec.Shared, s.Plan.Spec.SharedPerVEU, s.Plan.Spec.Registers = 1<<16, 1<<16, 1<<16
-	g, kernel := s.Plan.Graph, Kernel(t, "test_stencil")
+	g, kernel := s.Plan.Graph, kernelNamed(t, "test_stencil")
 	buffer := func(name string, kind roperator.BufferKind, index int) *roperator.Buffer {
 		b := *g.Buffers[0]
 		b.ID, b.Name, b.Kind, b.Index = len(g.Buffers), name, kind, index

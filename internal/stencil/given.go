@@ -17,7 +17,7 @@ func Given(t testing.TB, veus, stages, tile, cluster int) *Model {
 	spec := s.Plan.Spec
 	spec.Shared, spec.SharedPerVEU, spec.Registers = 1<<16, 1<<16, 1<<16
 	spec.Clusters = device.Clusters{Of4: veus / 4, Of8: veus / 8}
-	g, kernel := s.Plan.Graph, Kernel(t, "test_stencil_given")
+	g, kernel := s.Plan.Graph, kernelNamed(t, "test_stencil_given")
 	g.Buffers = g.Buffers[:3] // x, y, coef
 	from := g.Buffers[0]
 	g.Ops = nil

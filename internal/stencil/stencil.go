@@ -52,8 +52,8 @@ func (o overlay) Open(name string) (fs.File, error) {
 	return f, err
 }
 
-// Kernel is the one of the name.
-func Kernel(t testing.TB, name string) *rkernels.Kernel {
+// kernelNamed is the one of the name.
+func kernelNamed(t testing.TB, name string) *rkernels.Kernel {
 	t.Helper()
 	ks, err := rkernels.Load(own)
 	if err != nil {
@@ -108,7 +108,7 @@ func of(t testing.TB, veus, stages, tile int, kernel func(stage int) string) *Mo
 		if st == stages-1 {
 			to = out
 		}
-		g.Ops = append(g.Ops, s.stage(Kernel(t, kernel(st)), st, from, to, coef))
+		g.Ops = append(g.Ops, s.stage(kernelNamed(t, kernel(st)), st, from, to, coef))
 	}
 	prog := &vdevice.Program{Ops: g.Ops, Pick: pick, Steps: make([][]vdevice.Step, veus), Waves: stages}
 	for st := range stages {

@@ -63,6 +63,12 @@ func OpenLib(t testing.TB, lib string, opt runner.Options) *runner.Lib {
 	return l
 }
 
+// OpenStencil builds the library of a hand-made plan for the emulator, and opens it for as long as the test runs.
+func OpenStencil(t testing.TB, s *stencil.Model, opt runner.Options) *runner.Lib {
+	t.Helper()
+	return OpenLib(t, BuildEmulated(t, EmitStencil(t, s, codegen.Options{}), "stencil"), opt)
+}
+
 // ReplaceIn replaces a text, which must be there, everywhere in a file.
 func ReplaceIn(t *testing.T, path, old, with string) {
 	t.Helper()

@@ -81,7 +81,7 @@ func TestSeveralSegments(t *testing.T) {
 		}
 		s.Plan.Segments = append(s.Plan.Segments, vdevice.Segment{Kind: kind, Program: &p})
 	}
-	l := systemtest.OpenLib(t, systemtest.BuildEmulated(t, systemtest.EmitStencil(t, s, codegen.Options{}), "stencil"), runner.Options{})
+	l := systemtest.OpenStencil(t, s, runner.Options{})
 	for range 4 {
 		if n := s.Mismatches(t, l); n > 0 {
 			t.Errorf("%d elements are wrong", n)

@@ -69,14 +69,14 @@ func TestRingOnEmulator(t *testing.T) {
 func TestRingOfLargeTiles(t *testing.T) {
 	t.Parallel()
 	s := stencil.Streamed(t, 3, 7, 1024)
-	l := systemtest.OpenLib(t, systemtest.BuildEmulated(t, systemtest.EmitStencil(t, s, codegen.Options{}), "stencil"), runner.Options{})
+	l := systemtest.OpenStencil(t, s, runner.Options{})
 	for range 3 {
 		if n := s.Mismatches(t, l); n > 0 {
 			t.Errorf("%d elements are wrong", n)
 		}
 	}
 	s.Plan.Segments[0].Kind = vdevice.Waves
-	l = systemtest.OpenLib(t, systemtest.BuildEmulated(t, systemtest.EmitStencil(t, s, codegen.Options{}), "stencil"), runner.Options{})
+	l = systemtest.OpenStencil(t, s, runner.Options{})
 	if n := s.Mismatches(t, l); n > 0 {
 		t.Errorf("in waves %d elements are wrong", n)
 	}

@@ -22,7 +22,7 @@ func TestParallelSegment(t *testing.T) {
 	if err := vdevice.Verify(s.Plan); err != nil {
 		t.Fatal(err)
 	}
-	l := systemtest.OpenLib(t, systemtest.BuildEmulated(t, systemtest.EmitStencil(t, s, codegen.Options{}), "stencil"), runner.Options{Seed: 3})
+	l := systemtest.OpenStencil(t, s, runner.Options{Seed: 3})
 	if l.Launch.Mode != "parallel" {
 		t.Errorf("it runs as %q", l.Launch.Mode)
 	}
@@ -38,7 +38,7 @@ func TestParallelSegment(t *testing.T) {
 	for _, w := range []int{2, 3} {
 		after := nodes[w].After
 		nodes[w].After = nil
-		l := systemtest.OpenLib(t, systemtest.BuildEmulated(t, systemtest.EmitStencil(t, s, codegen.Options{}), "stencil"), runner.Options{})
+		l := systemtest.OpenStencil(t, s, runner.Options{})
 		wrong := false
 		for range 30 {
 			wrong = wrong || s.ForkMismatches(t, l) > 0

@@ -182,7 +182,7 @@ func TestTraceOverflows(t *testing.T) {
 func TestNoTrace(t *testing.T) {
 	t.Parallel()
 	s := stencil.New(t, 2, 2, 64)
-	l := systemtest.OpenLib(t, systemtest.BuildEmulated(t, systemtest.EmitStencil(t, s, codegen.Options{}), "stencil"), runner.Options{})
+	l := systemtest.OpenStencil(t, s, runner.Options{})
 	_, err := l.Trace([][]byte{stencil.Bytes(stencil.Input(128))}, 0)
 	var status *runner.StatusError
 	if !errors.As(err, &status) || status.Code != schema.StatusBadArgument ||
