@@ -19,7 +19,6 @@ namespace {
 
 using lab::Lab;
 
-constexpr int kGroups = 2, kWarps = 4 * kGroups, kThreads = 32 * (kWarps + 2), kRows = 64 * kGroups;
 constexpr int kDeep = 64;  // halves of a box, which is 128 bytes wide
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -35,10 +34,12 @@ __device__ void wait(uint64_t* bar, uint32_t phase) {
   }
 }
 
+// What was read was read by matrix instructions that have ended, so nothing must become visible: releasing for the
+// cluster would wait for all of the warp's accesses to memory.
 __device__ void arrive_at(uint64_t* bar, uint32_t rank) {
   asm volatile(
       "{.reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];}" ::"r"(shared(bar)),
+      "mbarrier.arrive.shared::cluster.b64 _, [there];}" ::"r"(shared(bar)),
       "r"(rank)
       : "memory");
 }
@@ -67,15 +68,17 @@ __device__ void expect(uint64_t* bar, uint32_t bytes) {
 }
 #endif
 
-template <int BN, int ST>
-constexpr int kSharedBytes = 1024 + ST * (128 * (kRows + BN) + 16);
+template <int BM, int BN, int ST>
+constexpr int kSharedBytes = 1024 + ST * (128 * (BM + BN) + 16);
+template <int BM>
+constexpr int kThreads = 2 * BM + 64;  // a warp group for 64 rows, and a warp that sends for each operand
 
-template <int BN, int ST, int CM, int CN>
-__global__ void __launch_bounds__(kThreads)
+template <int BM, int BN, int ST, int CM, int CN>
+__global__ void __launch_bounds__(kThreads<BM>)
     product(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, __half* out, int M, int N,
             int tiles_m, int tiles_k) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  constexpr int kBytesA = 128 * kRows, kBytesB = 128 * BN, kStage = kBytesA + kBytesB;
+  constexpr int kRows = BM, kWarps = BM / 16, kBytesA = 128 * kRows, kBytesB = 128 * BN, kStage = kBytesA + kBytesB;
   constexpr bool kCluster = CM * CN > 1;
   extern __shared__ char memory[];
   char* stages = memory + (1024 - shared(memory) % 1024) % 1024;
@@ -215,22 +218,23 @@ CUtensorMap map_of(void* p, int rows, int width, int box, bool swizzled) {
   return map;
 }
 
-template <int BN, int ST, int CM, int CN>
+template <int BM, int BN, int ST, int CM, int CN>
 void measure(Lab& lab, const Problem& p) {
+  constexpr int kRows = BM;
   const int tiles_m = (p.M + kRows - 1) / kRows, tiles_n = (p.N + BN - 1) / BN, tiles_k = p.K / kDeep;
-  if (tiles_m % CM != 0 || tiles_n % CN != 0) return;
+  if (tiles_m % CM != 0 || tiles_n % CN != 0 || BN / CM % 8 != 0) return;
   pack<<<1024, 256, 0, lab.stream()>>>(p.b, p.packed, p.K, p.N, BN);
   const CUtensorMap a = map_of(p.a, p.M, p.K, kRows / CN, true);
   const CUtensorMap b = map_of(p.packed, tiles_n * tiles_k * BN, kDeep, BN / CM, false);
-  const auto kernel = product<BN, ST, CM, CN>;
-  LAB_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<BN, ST>));
+  const auto kernel = product<BM, BN, ST, CM, CN>;
+  LAB_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<BM, BN, ST>));
   cudaLaunchAttribute cluster;
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {CM * CN, 1, 1};
   cudaLaunchConfig_t config = {};
   config.gridDim = tiles_m * tiles_n;
-  config.blockDim = kThreads;
-  config.dynamicSmemBytes = kSharedBytes<BN, ST>;
+  config.blockDim = kThreads<BM>;
+  config.dynamicSmemBytes = kSharedBytes<BM, BN, ST>;
   config.stream = lab.stream();
   config.attrs = &cluster;
   config.numAttrs = CM * CN > 1;
@@ -248,20 +252,21 @@ void measure(Lab& lab, const Problem& p) {
   LAB_CHECK(cudaStreamSynchronize(lab.stream()));
   const double bytes = tiles_m * double(tiles_n) * tiles_k * 128 * (kRows / double(CN) + BN / double(CM));
   std::printf(
-      "{\"m\": %d, \"k\": %d, \"n\": %d, \"columns\": %d, \"stages\": %d, \"cluster_m\": %d, \"cluster_n\": %d, "
+      "{\"m\": %d, \"k\": %d, \"n\": %d, \"rows\": %d, \"columns\": %d, \"stages\": %d, \"cluster_m\": %d, "
+      "\"cluster_n\": %d, "
       "\"blocks\": %d, "
       "\"read_mb\": %.1f, \"least_us\": %.3f, \"median_us\": %.3f, \"largest_error\": %.4f}\n",
-      p.M, p.K, p.N, BN, ST, CM, CN, tiles_m * tiles_n, bytes / 1e6, times.front(), times[times.size() / 2], worst);
+      p.M, p.K, p.N, BM, BN, ST, CM, CN, tiles_m * tiles_n, bytes / 1e6, times.front(), times[times.size() / 2], worst);
   std::fflush(stdout);
 }
 
-template <int BN, int ST>
+template <int BM, int BN, int ST>
 void clusters(Lab& lab, const Problem& p) {
-  measure<BN, ST, 1, 1>(lab, p);
-  measure<BN, ST, 2, 1>(lab, p);
-  measure<BN, ST, 1, 2>(lab, p);
-  measure<BN, ST, 2, 2>(lab, p);
-  measure<BN, ST, 4, 1>(lab, p);
+  measure<BM, BN, ST, 1, 1>(lab, p);
+  measure<BM, BN, ST, 2, 1>(lab, p);
+  measure<BM, BN, ST, 1, 2>(lab, p);
+  measure<BM, BN, ST, 2, 2>(lab, p);
+  measure<BM, BN, ST, 4, 1>(lab, p);
 }
 
 }  // namespace
@@ -277,11 +282,14 @@ int main() {
     p.worst = lab.zeroed<float>(1);
     randomise<<<1024, 256, 0, lab.stream()>>>(p.a, int64_t{M} * K, 1);
     randomise<<<1024, 256, 0, lab.stream()>>>(p.b, int64_t{K} * N, 2);
-    clusters<64, 6>(lab, p);
-    clusters<96, 5>(lab, p);
-    clusters<128, 5>(lab, p);
-    clusters<192, 4>(lab, p);
-    clusters<256, 4>(lab, p);
+    clusters<64, 64, 8>(lab, p);
+    clusters<64, 96, 8>(lab, p);
+    clusters<64, 128, 7>(lab, p);
+    clusters<128, 64, 6>(lab, p);
+    clusters<128, 96, 5>(lab, p);
+    clusters<128, 128, 5>(lab, p);
+    clusters<128, 192, 4>(lab, p);
+    clusters<128, 256, 4>(lab, p);
     for (void* q : {(void*)p.a, (void*)p.b, (void*)p.packed, (void*)p.c, (void*)p.worst}) LAB_CHECK(cudaFree(q));
   }
 }

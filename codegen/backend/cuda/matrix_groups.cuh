@@ -4,10 +4,11 @@
 
 namespace rt::detail {
 
-// Descriptors have addresses in units of 16 bytes. Of a place that is known, that of one further on takes one addition.
+// Descriptors have addresses in units of 16 bytes, without the block's rank in its cluster, which shared addresses have
+// above the lowest 24 bits. Of a place that is known, that of one further on takes one addition.
 struct OperandPlace {
   uint32_t units;
-  RT_DEVICE OperandPlace(const void* p) : units(shared_address(p) / 16) {}
+  RT_DEVICE OperandPlace(const void* p) : units(shared_address(p) % (1 << 18) / 16) {}
 };
 RT_DEVICE OperandPlace operator+(OperandPlace p, int bytes) {
   p.units += static_cast<uint32_t>(bytes / 16);
