@@ -297,9 +297,9 @@ func (p *planner) best() *vdevice.Plan {
 		others = append(others, p.otherOrders(inOrder)...)
 	}
 	if other, t := p.fastestOf(others...); t < clearly*least {
-		return other
+		best = other
 	}
-	return best
+	return p.withFewerInstances(best)
 }
 
 // inOneRProgram reports whether Algorithm 1 has joined all waves. The plan is that of rprogram then.

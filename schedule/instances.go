@@ -1,0 +1,231 @@
+package schedule
+
+import (
+	"math"
+	"slices"
+
+	"github.com/rammerc/rammerc/vdevice"
+)
+
+// A program whose kernels have more bodies of rKernel instances than `enough` does without some instances if that makes it
+// longer by no more than the part `spared` of its time, by the model, and no rOperator by more than spareEach of its own,
+// since the model is often wrong by more than instances gain. So many bodies are about 300 KB of code, and at most so many
+// plans are made to find out which instances gain least.
+const (
+	enough     = 24
+	spared     = 0.002
+	spareEach  = 0.03
+	mostSparer = 30
+)
+
+// withFewerInstances is a plan like the given one that does without some of its rKernel instances, if there are many,
+// that gain nothing worth having. An instance is code, which is compiled, stored and fetched. Where tiles of two sizes take
+// almost the same time, rOperators pick now these and now those, and one of them would do for all.
+func (p *planner) withFewerInstances(plan *vdevice.Plan) *vdevice.Plan {
+	many := plan.Bodies() - enough
+	if p.parts != nil || many <= 0 {
+		return plan
+	}
+	s := &sparer{planner: p, best: plan, left: mostSparer,
+		limit: (1 + spared) * p.time(plan), predicted: (1 + spared) * Time(plan, p.prediction)}
+	for _, choices := range p.plain {
+		keys := make([]string, len(choices))
+		for i := range choices {
+			keys[i] = choices[i].c.Inst.Key()
+		}
+		s.keys = append(s.keys, keys)
+	}
+	order := s.leastFirst()
+	s.giveUp(order[:min(many, len(order))])
+	return s.best
+}
+
+// sparer looks for a plan with fewer rKernel instances.
+type sparer struct {
+	*planner
+	keys [][]string // of the instances of plain
+	best *vdevice.Plan
+	// The time that a plan may take, by the costs by which plans are chosen and by those of finished ones.
+	limit, predicted float64
+	left             int // so many plans are made at most
+}
+
+// giveUp makes a plan without the instances of these keys, or without those of one half and then of the other, and so on.
+func (s *sparer) giveUp(keys []string) {
+	if len(keys) == 0 || s.left == 0 {
+		return
+	}
+	s.left--
+	if plan := s.without(keys); plan != nil && s.better(plan) {
+		s.best = plan
+		return
+	}
+	if half := len(keys) / 2; half > 0 {
+		s.giveUp(keys[:half])
+		s.giveUp(keys[half:])
+	}
+}
+
+// better reports whether a plan has fewer bodies, is not longer than may be, and has kernels for as many blocks on a
+// multiprocessor. With kernels for more blocks threads have fewer registers: NASNet spilled 1152 bytes so, and took 46 %
+// longer.
+func (s *sparer) better(plan *vdevice.Plan) bool {
+	return plan.Bodies() < s.best.Bodies() && s.time(plan) <= s.limit && Time(plan, s.prediction) <= s.predicted &&
+		slices.Equal(crowdsOf(plan), crowdsOf(s.best))
+}
+
+// crowdsOf lists the kinds of the plan's kernels: the numbers of blocks that they are for, and whether they have rings.
+func crowdsOf(plan *vdevice.Plan) (kinds []vdevice.KernelClass) {
+	for _, k := range plan.Kernels() {
+		k.WarpGroups = ""
+		if !slices.Contains(kinds, k.KernelClass) {
+			kinds = append(kinds, k.KernelClass)
+		}
+	}
+	return kinds
+}
+
+// without is the best plan with other instances of it for the rOperators that have one of these. All others keep theirs,
+// since another one changes what suits those beside them. It is nil where an rOperator has no other.
+func (s *sparer) without(keys []string) *vdevice.Plan {
+	kept := map[string]bool{}
+	for op := range s.plain {
+		kept[pickedKey(s.best, op)] = true
+	}
+	for _, key := range keys {
+		delete(kept, key)
+	}
+	q := *s.planner
+	q.plain = make([][]choice, len(s.plain))
+	for op, choices := range s.plain {
+		mine := pickedKey(s.best, op)
+		stays, most := kept[mine], (1+spareEach)*s.alone(op, mine)
+		for i, ch := range choices {
+			if stays && ch.index == s.best.Pick[op] || !stays && kept[s.keys[op][i]] && s.ownTime(&choices[i]) <= most {
+				q.plain[op] = append(q.plain[op], ch)
+			}
+		}
+		switch {
+		case len(q.plain[op]) > 0:
+		case stays: // it has a candidate for operands on chip or for tagged words
+			q.plain[op] = choices
+		default:
+			return nil
+		}
+	}
+	return q.alike(s.best)
+}
+
+// alone is what the rOperator takes by itself with the instance of that key, if it is its only one.
+func (s *sparer) alone(op int, key string) float64 {
+	least := math.Inf(1)
+	for i := range s.plain[op] {
+		if s.keys[op][i] == key {
+			least = min(least, s.ownTime(&s.plain[op][i]))
+		}
+	}
+	return least
+}
+
+// ownTime is what an rOperator takes by itself, and its part of a device that it shares.
+func (s *sparer) ownTime(ch *choice) float64 { return ch.opTime + ch.work()/float64(s.spec.VEUs()) }
+
+// alike is a plan of the same kind as the given one.
+func (p *planner) alike(plan *vdevice.Plan) *vdevice.Plan {
+	if len(plan.Segments) == 1 {
+		switch plan.Segments[0].Kind {
+		case vdevice.Parallel:
+			return p.parallel()
+		case vdevice.LaunchSequence:
+			return p.graph()
+		case vdevice.Waves:
+			if plan.Crowded() {
+				return p.inCrowdedWaves(2)
+			}
+			return p.inWaves()
+		}
+	}
+	return mixed(1)(p)
+}
+
+func pickedKey(plan *vdevice.Plan, op int) string {
+	return plan.Graph.Ops[op].Candidates[plan.Pick[op]].Inst.Key()
+}
+
+// leastFirst lists the instances of the best plan that its rOperators can do without, those first that gain least when
+// each rOperator is alone on the device, if all before them have been given up.
+func (s *sparer) leastFirst() (order []string) {
+	in := &instances{of: make([]string, len(s.plain)), times: make([]map[string]float64, len(s.plain))}
+	for op := range s.plain {
+		in.of[op] = pickedKey(s.best, op)
+	}
+	in.kept = slices.Compact(slices.Sorted(slices.Values(in.of)))
+	for op, choices := range s.plain {
+		in.times[op] = map[string]float64{}
+		for i := range choices {
+			key, t := s.keys[op][i], s.ownTime(&choices[i])
+			if before, known := in.times[op][key]; !known || t < before {
+				in.times[op][key] = t
+			}
+		}
+	}
+	for {
+		least, which := math.Inf(1), ""
+		for _, key := range in.kept {
+			if gain := in.gain(key); gain < least {
+				least, which = gain, key
+			}
+		}
+		if which == "" {
+			return order
+		}
+		order = append(order, which)
+		in.drop(which)
+	}
+}
+
+// instances are keys of rKernel instances, and what rOperators could do with them.
+type instances struct {
+	kept  []string             // sorted
+	times []map[string]float64 // per rOperator: what it takes with each instance that some candidate has
+	of    []string             // per rOperator: the kept one that it has
+}
+
+// gain is how much longer rOperators take without the instance; it is infinite if one cannot do without it.
+func (in *instances) gain(key string) float64 {
+	sum := 0.0
+	for op, k := range in.of {
+		if k != key {
+			continue
+		}
+		mine, ok := in.times[op][key]
+		if !ok {
+			return math.Inf(1)
+		}
+		_, t := in.other(op, key)
+		sum += max(0, t-mine)
+	}
+	return sum
+}
+
+// drop gives an instance up: its rOperators take others.
+func (in *instances) drop(key string) {
+	for op, k := range in.of {
+		if k == key {
+			in.of[op], _ = in.other(op, key)
+		}
+	}
+	at, _ := slices.BinarySearch(in.kept, key)
+	in.kept = slices.Delete(in.kept, at, at+1)
+}
+
+// other is the instance, of those that are kept beside the given one, with which the rOperator takes least, and that time.
+func (in *instances) other(op int, but string) (key string, ns float64) {
+	ns = math.Inf(1)
+	for _, k := range in.kept {
+		if t, ok := in.times[op][k]; ok && k != but && t < ns {
+			key, ns = k, t
+		}
+	}
+	return key, ns
+}
