@@ -29,11 +29,15 @@ func (p *planner) withFewerInstances(plan *vdevice.Plan) *vdevice.Plan {
 	s := &sparer{planner: p, best: plan, left: mostSparer,
 		limit: (1 + spared) * p.time(plan), predicted: (1 + spared) * Time(plan, p.prediction)}
 	for _, choices := range p.plain {
-		keys := make([]string, len(choices))
+		keys, times := make([]string, len(choices)), map[string]float64{}
 		for i := range choices {
-			keys[i] = choices[i].c.Inst.Key()
+			key, t := choices[i].c.Inst.Key(), s.ownTime(&choices[i])
+			if before, known := times[key]; !known || t < before {
+				times[key] = t
+			}
+			keys[i] = key
 		}
-		s.keys = append(s.keys, keys)
+		s.keys, s.times = append(s.keys, keys), append(s.times, times)
 	}
 	order := s.leastFirst()
 	s.giveUp(order[:min(many, len(order))])
@@ -43,8 +47,9 @@ func (p *planner) withFewerInstances(plan *vdevice.Plan) *vdevice.Plan {
 // sparer looks for a plan with fewer rKernel instances.
 type sparer struct {
 	*planner
-	keys [][]string // of the instances of plain
-	best *vdevice.Plan
+	keys  [][]string           // of the instances of plain
+	times []map[string]float64 // per rOperator: the least that it takes by itself with the instance of a key
+	best  *vdevice.Plan
 	// The time that a plan may take, by the costs by which plans are chosen and by those of finished ones.
 	limit, predicted float64
 	left             int // so many plans are made at most
@@ -99,7 +104,7 @@ func (s *sparer) without(keys []string) *vdevice.Plan {
 	q.plain = make([][]choice, len(s.plain))
 	for op, choices := range s.plain {
 		mine := pickedKey(s.best, op)
-		stays, most := kept[mine], (1+spareEach)*s.alone(op, mine)
+		stays, most := kept[mine], (1+spareEach)*s.times[op][mine]
 		for i, ch := range choices {
 			if stays && ch.index == s.best.Pick[op] || !stays && kept[s.keys[op][i]] && s.ownTime(&choices[i]) <= most {
 				q.plain[op] = append(q.plain[op], ch)
@@ -114,17 +119,6 @@ func (s *sparer) without(keys []string) *vdevice.Plan {
 		}
 	}
 	return q.alike(s.best)
-}
-
-// alone is what the rOperator takes by itself with the instance of that key, if it is its only one.
-func (s *sparer) alone(op int, key string) float64 {
-	least := math.Inf(1)
-	for i := range s.plain[op] {
-		if s.keys[op][i] == key {
-			least = min(least, s.ownTime(&s.plain[op][i]))
-		}
-	}
-	return least
 }
 
 // ownTime is what an rOperator takes by itself, and its part of a device that it shares.
@@ -155,20 +149,11 @@ func pickedKey(plan *vdevice.Plan, op int) string {
 // leastFirst lists the instances of the best plan that its rOperators can do without, those first that gain least when
 // each rOperator is alone on the device, if all before them have been given up.
 func (s *sparer) leastFirst() (order []string) {
-	in := &instances{of: make([]string, len(s.plain)), times: make([]map[string]float64, len(s.plain))}
+	in := &instances{of: make([]string, len(s.plain)), times: s.times}
 	for op := range s.plain {
 		in.of[op] = pickedKey(s.best, op)
 	}
 	in.kept = slices.Compact(slices.Sorted(slices.Values(in.of)))
-	for op, choices := range s.plain {
-		in.times[op] = map[string]float64{}
-		for i := range choices {
-			key, t := s.keys[op][i], s.ownTime(&choices[i])
-			if before, known := in.times[op][key]; !known || t < before {
-				in.times[op][key] = t
-			}
-		}
-	}
 	for {
 		least, which := math.Inf(1), ""
 		for _, key := range in.kept {
@@ -187,7 +172,7 @@ func (s *sparer) leastFirst() (order []string) {
 // instances are keys of rKernel instances, and what rOperators could do with them.
 type instances struct {
 	kept  []string             // sorted
-	times []map[string]float64 // per rOperator: what it takes with each instance that some candidate has
+	times []map[string]float64 // as a sparer's
 	of    []string             // per rOperator: the kept one that it has
 }
 
