@@ -102,8 +102,9 @@ RT_DEVICE void tell_fetched(uint32_t odd, int threads);
 RT_DEVICE void wait_for_fetched(uint32_t odd, int threads);
 RT_DEVICE void tell_used(uint32_t odd, int threads);
 RT_DEVICE void wait_for_used(uint32_t odd, int threads);
-// Of warp group `group` of the running rTask: 128 neighbouring threads, of which there are kMostGroups at most.
-RT_DEVICE void group_barrier(int group);
+// Of warp group `group` of the running rTask, 128 neighbouring threads, and of those behind it, so many in all. There
+// are kMostGroups at most.
+RT_DEVICE void group_barrier(int group, int groups);
 // Of all warp groups of the running rTask, so many threads; others of its threads are in no warp group.
 RT_DEVICE void groups_barrier(int threads);
 

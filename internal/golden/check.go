@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rammerc/rammerc/device"
@@ -35,7 +36,7 @@ func Check(t *testing.T, cases []Case) {
 		}
 		ready = append(ready, p)
 	}
-	program, err := programs.build(t.Name(), src.text())
+	program, err := programs.build(strings.ReplaceAll(t.Name(), "/", "_"), src.text())
 	if err != nil {
 		t.Fatal(err)
 	}

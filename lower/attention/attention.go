@@ -96,7 +96,7 @@ func (a *attention) add(b *build.Builder, g *build.Group, t *tails.Tail) {
 	for _, s := range shapes {
 		candidates = append(candidates, a.tensorCandidate(b, s, splits, part))
 	}
-	for _, s := range a.usefulGroups(b) {
+	for _, s := range a.usefulGroups(b, splits) {
 		candidates = append(candidates, a.groupCandidate(b, s, splits, part))
 	}
 	b.AddParts(g.Kind(), roperator.Parts{Count: splits, Length: part.Out.Count() / splits}, candidates...)
@@ -116,7 +116,7 @@ func (a *attention) candidates(b *build.Builder, shapes []tensorShape, t *tails.
 	for _, s := range a.usefulDirect(b) {
 		out = append(out, a.directCandidate(b, s, t))
 	}
-	for _, s := range a.usefulGroups(b) {
+	for _, s := range a.usefulGroups(b, 1) {
 		out = append(out, a.groupCandidate(b, s, 1, t))
 	}
 	return out

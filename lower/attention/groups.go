@@ -1,6 +1,7 @@
 package attention
 
 import (
+	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/lower/target"
@@ -13,30 +14,43 @@ const groupRows = 64
 
 // What the warp groups of an rTask of attention_wgmma share (rk::AttentionWay).
 const (
-	apart     = 0 // nothing: each has a head of its own
+	apart     = 0 // nothing: each has tiles of its own
 	shareKeys = 1
 	shareRows = 2
+	pairs     = 3 // the keys in pairs, each of which has tiles of its own
 )
 
 // groupShape is a shape of attention_wgmma: wg warp groups that share what `way` says, stages of kt keys, and a ring of
-// st of them.
-type groupShape struct{ wg, way, kt, st int64 }
+// st of them. With many, there is one rTask for each vEU, and its tiles are as many as there are; otherwise each team of
+// warp groups has one.
+type groupShape struct {
+	wg, way, kt, st int64
+	many            bool
+}
 
 // groupShapes are the shapes by the size of a head. The registers of a multiprocessor are enough for four warp groups with
-// heads of 64, and two with larger ones; its shared memory is enough for three rings of their stages. In programs whose
-// other rOperators want more registers two warp groups are all there is room for.
+// heads of 64, three with heads of 128, and two with larger ones; its shared memory is enough for as many rings of their
+// stages. In programs whose other rOperators want more registers two warp groups are all there is room for.
 var groupShapes = []struct {
 	size   int64
 	shapes []groupShape
 }{
-	{64, []groupShape{{3, apart, 64, 3}, {2, shareKeys, 64, 4}, {4, shareKeys, 64, 4}, {2, shareRows, 64, 3}}},
-	{128, []groupShape{{2, apart, 64, 3}, {2, shareKeys, 64, 4}, {2, shareRows, 64, 3}}},
-	{256, []groupShape{{2, shareKeys, 32, 3}}},
+	{64, []groupShape{
+		{wg: 3, way: apart, kt: 64, st: 3}, {wg: 3, way: apart, kt: 64, st: 3, many: true},
+		{wg: 4, way: pairs, kt: 64, st: 4, many: true},
+		{wg: 2, way: shareKeys, kt: 64, st: 4}, {wg: 4, way: shareKeys, kt: 64, st: 4},
+		{wg: 2, way: shareRows, kt: 64, st: 3},
+	}},
+	{128, []groupShape{
+		{wg: 2, way: apart, kt: 64, st: 3}, {wg: 3, way: apart, kt: 32, st: 3, many: true},
+		{wg: 2, way: shareKeys, kt: 64, st: 4}, {wg: 2, way: shareRows, kt: 64, st: 3},
+	}},
+	{256, []groupShape{{wg: 2, way: shareKeys, kt: 32, st: 3}}},
 }
 
 // usefulGroups are the shapes of groupShapes that are worth considering; there are none where warp groups do not multiply
 // the elements. Rows are read 16 bytes at a time.
-func (a *attention) usefulGroups(b *build.Builder) []groupShape {
+func (a *attention) usefulGroups(b *build.Builder, splits int64) []groupShape {
 	if a.elem.Size() != 2 || !tensorCores(b) || !b.Target().WarpGroups() || a.loadMode() != schema.LoadVec4 {
 		return nil
 	}
@@ -49,7 +63,7 @@ func (a *attention) usefulGroups(b *build.Builder) []groupShape {
 			continue
 		}
 		for _, s := range row.shapes {
-			if a.worthGroups(s, b.Target()) {
+			if a.worthGroups(s, b.Target(), splits) {
 				out = append(out, s)
 			}
 		}
@@ -64,13 +78,19 @@ const (
 	// leastApart is the part of the vEUs that rTasks must occupy whose warp groups have a head each. With fewer rTasks
 	// heads are better spread over the device.
 	leastApart = 0.7
+	// leastTurns is how many tiles one after another each team of warp groups must have to be worth considering.
+	leastTurns = 2
 )
 
 // worthGroups reports whether all warp groups of a shape have something to do. Masks of single heads are read by each
 // thread for itself, which takes longest where three warp groups do so on one multiprocessor: Swin with one image was
 // slower for it.
-func (a *attention) worthGroups(s groupShape, t *target.Target) bool {
-	r := a.groupTiles(s)
+func (a *attention) worthGroups(s groupShape, t *target.Target, splits int64) bool {
+	r := a.groupTiles(s, t)
+	if s.many {
+		return splits == 1 && a.mask.Buf == nil && r.per > s.rows()-groupRows &&
+			r.run >= leastTurns*s.teams() && float64(r.tasks()) >= leastApart*float64(t.VEUs)
+	}
 	switch s.way {
 	case apart:
 		return r.heads == s.wg && a.mask.Buf == nil && float64(r.tasks()) >= leastApart*float64(t.VEUs)
@@ -80,18 +100,36 @@ func (a *attention) worthGroups(s groupShape, t *target.Target) bool {
 	return r.largest() > s.rows()-groupRows
 }
 
-// rows is how many rows of queries a tile has.
+// rows is how many rows of queries a tile of a team has.
 func (s groupShape) rows() int64 {
-	if s.way == shareKeys {
+	switch s.way {
+	case shareKeys:
 		return s.wg * groupRows
+	case pairs:
+		return 2 * groupRows
 	}
 	return groupRows
 }
 
-// groupTiles are the tiles of rTasks of a shape. Of warp groups that share nothing each has a head of its own.
-func (a *attention) groupTiles(s groupShape) *headRows {
+// teams is how many warp groups, or pairs of them, have tiles of their own.
+func (s groupShape) teams() int64 {
+	switch s.way {
+	case apart:
+		return s.wg
+	case pairs:
+		return s.wg / 2
+	}
+	return 1
+}
+
+// groupTiles are the tiles of rTasks of a shape. Where there are several teams each head of a tile is one by itself.
+func (a *attention) groupTiles(s groupShape, t *target.Target) *headRows {
 	r := a.rows(s.rows())
-	if s.way == apart {
+	switch {
+	case s.many:
+		r.heads = 1
+		r.setRun(int64(t.VEUs), a.joined)
+	case s.way == apart:
 		r.heads = min(s.wg, r.batch[2])
 		a.keepJoined(r)
 	}
@@ -100,43 +138,60 @@ func (a *attention) groupTiles(s groupShape) *headRows {
 
 // groupCandidate binds attention_wgmma. With splits it leaves its sums in t.Out, which is one of partialSums.
 func (a *attention) groupCandidate(b *build.Builder, s groupShape, splits int64, t *tails.Tail) *roperator.Candidate {
-	c := a.split(a.groupTiles(s), splits, t)
+	c := a.split(a.groupTiles(s, b.Target()), splits, t)
 	return &roperator.Candidate{
 		Inst:  b.Instance("attention_wgmma", a.elem, a.size(), s.wg, s.way, s.kt, s.st, 1, c.masked, c.part, t.Functor),
-		Tasks: int(c.rows.tasks()), Args: c.args, Live: a.live, Reads: c.reads,
+		Tasks: int(c.rows.tasks()), Args: append(c.args, arg.Int("run", c.rows.run)), Live: a.live, Reads: c.reads,
 		Writes: []roperator.Access{{View: t.Out, Box: c.outBox}}, Work: a.groupWork(s, c.rows, c.masked == 1, t),
 	}
 }
 
 // groupWork is the work of the rTask that has the most keys.
 func (a *attention) groupWork(s groupShape, r *headRows, masked bool, t *tails.Tail) roperator.Work {
-	keys, heads, groups := r.mostKeys(), int64(1), s.wg
-	if s.way == apart {
+	heads, step := int64(1), s.kt
+	switch s.way {
+	case apart:
 		heads = r.heads
-	}
-	step := s.kt
-	if s.way == shareRows {
+	case shareRows:
 		step *= s.wg
 	}
-	scores := float64(groups * groupRows * build.CeilDiv(keys, step) * s.kt)
-	rows := float64(r.largest())
+	cost := s.cost(a.size())
+	// Keys that threads compute scores of, and keys that come, of all tiles.
+	computed := r.mostOfTiles(func(keys int64) int64 { return build.CeilDiv(keys, step) * step })
+	keys := float64(heads * r.mostOfTiles(func(keys int64) int64 { return keys }))
+	rows := float64(r.largest() * r.run)
+	scores := float64(heads * s.rows() * computed)
 	w := roperator.Work{
-		TensorFlops: groupStart + groupShare*scores*float64(max(a.size(), leastGroupSize)),
+		TensorFlops: cost.start*float64(heads*r.run) + cost.share*scores*float64(max(a.size(), leastGroupSize)),
 		WriteBytes:  t.Out.Bytes(rows * float64(a.cols)),
 		ReadBytes:   rows * float64(a.cols) * t.BytesPerElement(),
 	}
 	w.AddRead(a.q, a.q.Bytes(rows*float64(a.depth)))
-	w.AddRead(a.k, a.k.Bytes(float64(heads*keys*a.depth)))
-	w.AddRead(a.v, a.v.Bytes(float64(heads*keys*a.cols)))
+	w.AddRead(a.k, a.k.Bytes(keys*float64(a.depth)))
+	w.AddRead(a.v, a.v.Bytes(keys*float64(a.cols)))
 	if masked {
-		w.AddRead(a.mask, a.mask.Bytes(rows*float64(keys)))
+		w.AddRead(a.mask, a.mask.Bytes(rows*float64(r.mostKeys())))
 	}
 	return w
 }
 
-// What rTasks of attention_wgmma cost, in tf32 operations of mma.sync. They are fitted to single attentions on an H200.
-const (
-	// groupStart is what an rTask takes beside the target's latency, and groupShare what a score takes for each column of
-	// a head, of which leastGroupSize count at least.
-	groupStart, groupShare, leastGroupSize = 600e3, 2.05, 56
-)
+// groupCost is what rTasks of attention_wgmma cost beside the target's latency, in tf32 operations of mma.sync: each tile
+// of a team at its start, and each score for each column of a head, of which leastGroupSize count at least. Teams that
+// run side by side are counted as if they ran one after another.
+type groupCost struct{ start, share float64 }
+
+// cost is that of a shape for heads of a size, fitted to single attentions on an H200 (bench/results/h200-changes.json,
+// teams of warp groups).
+func (s groupShape) cost(size int64) groupCost {
+	switch {
+	case s.way == pairs:
+		return groupCost{735e3, 1.8}
+	case s.way == apart && size > 64:
+		return groupCost{890e3, 1.88}
+	case s.way == apart:
+		return groupCost{890e3, 1.67}
+	}
+	return groupCost{600e3, 2.05}
+}
+
+const leastGroupSize = 56

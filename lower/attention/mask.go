@@ -73,6 +73,6 @@ func (r *headRows) packedMaskBox(tile int64) func(task int, lo, hi []int64) {
 	return func(task int, lo, hi []int64) {
 		t := r.tile(task)
 		lo[0], lo[1], lo[2], lo[3], lo[4] = t.b0, t.b1, t.b2, t.q0/r.per, 0
-		hi[0], hi[1], hi[2], hi[3], hi[4] = t.b0+1, t.b1+1, t.b2+1, t.q0/r.per+1, tile
+		hi[0], hi[1], hi[2], hi[3], hi[4] = t.end[0], t.end[1], t.end[2], t.q0/r.per+1, tile
 	}
 }

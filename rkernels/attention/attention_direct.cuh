@@ -128,7 +128,7 @@ struct AttentionDirect {
       RT_UNROLL
       for (int e = 0; e < 4; ++e) x[0][j][e] = Masked ? x[0][j][e] * factor + mask[0][j][e] : x[0][j][e] * factor;
     }
-    if (Masked != 2 && !Softmax::all_seen(rows, tile, first)) Softmax::hide(rows, first + 2 * at.q, x);
+    if constexpr (Masked != 2) Softmax::hide(rows, tile, first, first + 2 * at.q, x);
     typename Softmax::State s;
     weigh(x, s);
     in.clear(at, first, end);
@@ -150,8 +150,7 @@ struct AttentionDirect {
   // The first element of the tile's first head.
   template <class Element>
   static RT_DEVICE const Element* head(const rt::Task& t, const HeadMatrix& m, const HeadTile& tile) {
-    const int64_t first = rk::place(tile.b0, m.s0, rk::place(tile.b1, m.s1, rk::place(tile.b2, m.s2)));
-    return t.template ptr<const Element>(m.ref) + first;
+    return m.template head<Element>(t, tile.b0, tile.b1, tile.b2);
   }
 
   // Row number i of a matrix, computed where this is called.
@@ -362,7 +361,7 @@ struct AttentionDirect {
       const float inverse = 1.0f / sum;
       RT_UNROLL
       for (int i = 0; i < kPack; ++i) x.v[i] = nothing ? 0.0f : x.v[i] * inverse;
-      store_head_pack<Epi>(t, a, x, tile.batch(a.rows) + r.head, tile.q0 + r.query, col);
+      HeadColumn<Epi>(t, a, tile.batch(a.rows) + r.head, tile.q0 + r.query, col).template store<0>(t, a, x);
     }
   }
 };

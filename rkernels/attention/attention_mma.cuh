@@ -102,7 +102,7 @@ struct AttentionMma {
       const int stage = i % kStages * kStage;
       if (left > 0) {
         score(at, sq, sk + stage, depth, factor, x);
-        if (!Softmax::all_seen(rows, tile, key)) Softmax::hide(rows, key + 2 * at.q, x);
+        Softmax::hide(rows, tile, key, key + 2 * at.q, x);
         typename Softmax::Factors keep;
         Softmax::weigh(t, 1.0f, x, s, keep);
         Softmax::rescale(keep, s.out);

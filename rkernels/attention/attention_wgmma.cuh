@@ -8,11 +8,16 @@
 //   threads        begin Q·K(i) │ send for a later stage │ Q·K(i) is done: weights(i) │ begin weights(i)·V(i) │ …
 //   tensor cores   weights(i-1)·V(i-1), Q·K(i) ─────────▶│ those of other groups ────▶│ weights(i)·V(i) ─────▶ …
 //
-// What the WG warp groups of an rTask share is its Way:
+// The WG warp groups of an rTask are teams, each of which attends to a tile. What they share is the rTask's Way:
 //
-//   kApart       nothing: each has a head of the rTask's tile. rTasks of few keys fill a multiprocessor so.
-//   kShareKeys   the keys: the rTask has a tile of 64·WG rows, and a stage is brought once for all of them.
-//   kShareRows   the rows: each takes every WG-th stage of keys, and in the end their sums are joined.
+//   kApart       nothing: each warp group is a team.
+//   kShareKeys   the keys: all are one team, with a tile of 64·WG rows, and a stage is brought once for all of them.
+//   kShareRows   the rows: all are one team. Each takes every WG-th stage of keys, and in the end their sums are
+//                joined.
+//   kPairs       the keys in pairs: two warp groups are a team with a tile of 128 rows.
+//
+// Where there are several teams they take the rTask's tiles in turn, and wait for nobody else. So while one team begins
+// or ends a tile, others multiply.
 #pragma once
 
 #include "attention/results.cuh"
@@ -22,7 +27,7 @@
 
 namespace rk {
 
-enum AttentionWay { kApart = 0, kShareKeys = 1, kShareRows = 2 };
+enum AttentionWay { kApart = 0, kShareKeys = 1, kShareRows = 2, kPairs = 3 };
 
 // Rows of up to DM numbers of 16 bits in shared memory, as matrix instructions take them: blocks of 64 columns one
 // behind the other, each with ROWS swizzled rows of 128 bytes. Threads copy runs of 16 bytes.
@@ -37,9 +42,16 @@ struct HeadBlocks {
   static RT_DEVICE int place(int row, int run) {
     return run / 8 * kBlock + row * kColumns + (run % 8 ^ row % 8) * kRun;
   }
+  // Where the run of a thread's row number `copy` begins, of which the first one begins at `first`. The swizzle is the
+  // same again after eight rows.
+  static RT_DEVICE int place_of_copy(int first, int copy) {
+    static_assert(kDown % 8 == 0 || kDown == 4, "rows of copies are swizzled in one or two ways");
+    const int turned = kDown == 4 && copy % 2 ? first ^ 4 * kRun : first;
+    return turned + copy * kDown * kColumns;
+  }
 };
 
-// Brings keys or values, ROWS of them at a time, and zeros behind their end.
+// Brings rows of queries, keys or values, ROWS of them at a time, and zeros behind their end.
 template <class T, int ROWS, int DM, int Threads>
 class HeadLoader {
   using Blocks = HeadBlocks<ROWS, DM, Threads>;
@@ -47,18 +59,21 @@ class HeadLoader {
  public:
   // `first` is the first row of all, of which there are `rows` with `columns` columns.
   RT_DEVICE HeadLoader(const T* first, int64_t to_row, int rows, int columns, int tid)
-      : row_(tid / Blocks::kAcross), run_(tid % Blocks::kAcross), step_(static_cast<int>(to_row)) {
-    next_ = first + rk::place(row_, step_, run_ * Blocks::kRun);
-    left_ = run_ * Blocks::kRun < columns ? rows - row_ : 0;
+      : step_(static_cast<int>(to_row)) {
+    const int row = tid / Blocks::kAcross, run = tid % Blocks::kAcross;
+    next_ = first + rk::place(row, step_, run * Blocks::kRun);
+    left_ = run * Blocks::kRun < columns ? rows - row : 0;
   }
+  // Where the thread's first run is in shared memory.
+  static RT_DEVICE int place(int tid) { return Blocks::place(tid / Blocks::kAcross, tid % Blocks::kAcross); }
 
-  // Brings the next rows, and goes on by Step of them.
+  // Brings the next rows, and goes on by Step of them. `place` is place() of the thread.
   template <int Step>
-  RT_DEVICE void issue(T* stage) {
+  RT_DEVICE void issue(T* stage, int place) {
     const T* from = next_;
     RT_UNROLL
     for (int i = 0; i < Blocks::kCopies; ++i) {
-      rt::cp_async_or_zero<16>(stage + Blocks::place(row_ + i * Blocks::kDown, run_), from, i * Blocks::kDown < left_);
+      rt::cp_async_or_zero<16>(stage + Blocks::place_of_copy(place, i), from, i * Blocks::kDown < left_);
       from = ahead(from, Blocks::kDown, step_);
     }
     next_ = ahead(next_, Step, step_);
@@ -66,7 +81,7 @@ class HeadLoader {
   }
 
  private:
-  int row_, run_, step_, left_;
+  int step_, left_;
   const T* next_;
 };
 
@@ -76,23 +91,27 @@ class HeadLoader {
 template <class T, int DM, int WG, int Way, int KT, int ST, int Products, int Masked, int Part, class Epi>
 struct AttentionWgmma {
   static constexpr int kThreads = 128 * WG, kRows = 64;
-  static constexpr bool kTogether = Way == kShareKeys;
-  static constexpr int kTeam = Way == kShareRows ? WG : 1;  // warp groups that share rows
+  static constexpr int kSharing = Way == kShareKeys ? WG : Way == kPairs ? 2 : 1;  // warp groups that share a ring
+  static constexpr int kJoined = Way == kShareRows ? WG : 1;                       // and rows
+  static constexpr int kTeams = WG / (kSharing * kJoined);
+  static_assert(WG % kSharing == 0, "teams are whole");
   // Threads that bring a stage: all that share it, but for those that would have no part of it.
-  static constexpr int kSharing = kTogether ? (WG == 3 ? 256 : kThreads) : 128, kRuns = KT * DM / 8;
-  static constexpr int kLoading = kSharing < kRuns ? kSharing : kRuns;
+  static constexpr int kRingThreads = kSharing == 3 ? 256 : 128 * kSharing, kRuns = KT * DM / 8;
+  static constexpr int kLoading = kRingThreads < kRuns ? kRingThreads : kRuns;
   using QueryBlocks = HeadBlocks<kRows, DM, 128>;
   using KeyBlocks = HeadBlocks<KT, DM, kLoading>;
   using Softmax = RunningSoftmax<1, KT / 8, DM / 8, Masked>;
-  using Results = AttentionResults<kRows, DM, kTeam, 128 * kTeam, Part, Epi>;
+  using Results = AttentionResults<kRows, DM, kJoined, 128 * kJoined, Part, Epi>;
   using Scores = typename Softmax::Scores;
   static constexpr int kQueries = QueryBlocks::kElements, kHalf = KeyBlocks::kElements, kStage = 2 * kHalf;
-  // Elements of a warp group's own shared memory, and of the ring of all.
-  static constexpr int kOwn = kQueries + (kTogether ? 0 : ST * kStage), kShare = kTogether ? ST * kStage : 0;
+  // Shared memory of those that share a ring: their queries and the ring, in elements, and later their sums in its
+  // place.
+  static constexpr int kUnit = kSharing * kQueries + ST * kStage, kUnits = WG / kSharing;
   static constexpr int kAlign = 1024;
-  static constexpr int kRings = static_cast<int>(sizeof(T)) * (WG * kOwn + kShare), kSums = WG / kTeam * Results::kSums;
+  static constexpr int kRings = static_cast<int>(sizeof(T)) * kUnits * kUnit, kSums = WG / kJoined * Results::kSums;
   static constexpr int kBody = kRings > kSums ? kRings : kSums;
-  static constexpr int kShared = kAlign + kBody + WG / kTeam * Results::kStats;
+  static constexpr int kShared = kAlign + kBody + WG / kJoined * Results::kStats;
+  static_assert(kTeams == 1 || static_cast<int>(sizeof(T)) * kUnit >= kSharing * Results::kSums, "sums of a team fit");
 
   struct Args {
     HeadMatrix q, k, v, mask;
@@ -107,29 +126,24 @@ struct AttentionWgmma {
     int32_t nan_to_zero;
     float scale;
     typename Epi::Args epi;
+    int32_t run;  // tiles of an rTask; where there are several teams, each head of a tile is one by itself
   };
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     const Place at(t.tid);
-    HeadTile tile(a.rows, rtask);
-    if constexpr (Way == kApart) {
-      if (at.group >= tile.heads) return;
-      tile.b2 += at.group, tile.heads = 1;
+    if constexpr (kTeams == 1) {
+      attend_tile(t, a, HeadTile(a.rows, rtask), at);
+    } else {
+      const int heads = a.rows.heads;
+      RK_UNROLL(1)
+      for (int i = at.group / kSharing; i < a.run * heads; i += kTeams) {
+        HeadTile tile(a.rows, rtask * a.run + i / heads);
+        if (i % heads >= tile.heads) continue;
+        tile.b2 += i % heads, tile.heads = 1;
+        attend_tile(t, a, tile, at);
+        ring_barrier(t, at);  // the sums have been read
+      }
     }
-    char* memory = rt::aligned_shared<kAlign>(t.smem);
-    T* sq = reinterpret_cast<T*>(memory) + at.group * kOwn;
-    T* ring = kTogether ? reinterpret_cast<T*>(memory) + WG * kOwn : sq + kQueries;
-    issue_queries(t, a, tile, at, sq);
-    Stages stages(t, a, tile, at, ring);
-    RK_UNROLL(1)
-    for (int i = 0; i < ST - 1; ++i) stages.send();
-
-    const typename Softmax::Rows rows(t, a, tile, at.row, stages.end);
-    const float factor = a.scale * kLog2e;
-    typename Softmax::State s;
-    if (stages.count > 0) attend(t, tile, at, rows, factor, sq, stages, s);
-    rt::cp_async_wait<0>();
-    finish(t, a, tile, at, Masked ? 1.0f : factor, s, memory);
   }
 
  private:
@@ -141,23 +155,44 @@ struct AttentionWgmma {
         : group(rt::settled(all / 128)),
           tid(all % 128),
           lane(all % 32),
-          first_row(kTogether ? group * kRows : 0),
+          first_row(group % kSharing * kRows),
           row(first_row + tid / 32 * 16 + lane / 4) {}
     // The first of the lane's keys of fragments that begin with `key`.
     RT_DEVICE int first_of(int key) const { return key + lane % 4 * 2; }
+    // Of the threads that share a ring, the thread's number, and the first element of their shared memory.
+    RT_DEVICE int of_ring() const { return group % kSharing * 128 + tid; }
+    RT_DEVICE T* unit(char* memory) const { return reinterpret_cast<T*>(memory) + group / kSharing * kUnit; }
   };
+
+  static RT_DEVICE void attend_tile(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at) {
+    char* memory = rt::aligned_shared<kAlign>(t.smem);
+    T* unit = at.unit(memory);
+    T* sq = unit + at.group % kSharing * kQueries;
+    issue_queries(t, a, tile, at, sq);
+    Stages stages(t, a, tile, at, unit + kSharing * kQueries);
+    RK_UNROLL(1)
+    for (int i = 0; i < ST - 1; ++i) stages.send();
+
+    const typename Softmax::Rows rows(t, a, tile, at.row, stages.end);
+    const float factor = a.scale * kLog2e;
+    typename Softmax::State s;
+    if (stages.count > 0) attend(t, tile, at, rows, factor, sq, stages, s);
+    rt::cp_async_wait<0>();
+    finish(t, a, tile, at, Masked ? 1.0f : factor, s, memory);
+  }
 
   // Of the threads that share a ring.
   static RT_DEVICE void ring_barrier(const rt::Task& t, const Place& at) {
-    if constexpr (kTogether) {
+    if constexpr (kSharing == WG) {
       t.sync();
     } else {
-      rt::group_barrier(t, at.group);
+      rt::group_barrier(t, at.group / kSharing * kSharing, kSharing);
     }
   }
 
   // The stages of keys and values of a warp group. They go through the ring's places one after another.
   struct Stages {
+    using Loader = HeadLoader<T, KT, DM, kLoading>;
     static constexpr int kStep = Way == kShareRows ? WG * KT : KT;  // keys from a stage to the group's next one
 
     int first, end, count;  // the first key, the end of all keys, and how many stages there are
@@ -168,18 +203,19 @@ struct AttentionWgmma {
           end(least(least((tile.split + 1) * a.split_keys, a.keys), tile.q0 + tile.queries + a.behind)),
           count(end > first ? ceil_div(end - first, kStep) : 0),
           ring_(ring),
-          loads_(kLoading == (kTogether ? kThreads : 128) || t.tid < kLoading),
+          place_(rt::settled(Loader::place(at.of_ring()))),
+          loads_(kLoading == 128 * kSharing || at.of_ring() < kLoading),
           unsent_(count),
           k_(a.k.template head<T>(t, tile.b0, tile.b1, tile.b2) + first * a.k.row, a.k.row, end - first, a.depth,
-             kTogether ? t.tid : at.tid),
+             at.of_ring()),
           v_(a.v.template head<T>(t, tile.b0, tile.b1, tile.b2) + first * a.v.row, a.v.row, end - first, a.columns,
-             kTogether ? t.tid : at.tid) {}
+             at.of_ring()) {}
 
     // Begins to bring the next stage, if there is one.
     RT_DEVICE void send() {
       if (unsent_ > 0 && loads_) {
-        k_.template issue<kStep>(ring_ + to_ * kStage);
-        v_.template issue<kStep>(ring_ + to_ * kStage + kHalf);
+        k_.template issue<kStep>(ring_ + to_ * kStage, place_);
+        v_.template issue<kStep>(ring_ + to_ * kStage + kHalf, place_);
       }
       --unsent_;
       rt::cp_async_commit();
@@ -201,9 +237,10 @@ struct AttentionWgmma {
     static RT_DEVICE int following(int place) { return place + 1 == ST ? 0 : place + 1; }
 
     T* ring_;
+    int place_;
     bool loads_;
     int unsent_, to_ = 0, taken_ = 0;
-    HeadLoader<T, KT, DM, kLoading> k_, v_;
+    Loader k_, v_;
   };
 
   // Adds all stages, of which there is one at least, to s.
@@ -221,7 +258,7 @@ struct AttentionWgmma {
     for (;;) {
       // The product of the stage before with V may still run.
       mask.add(factor, x);
-      if (!Softmax::all_seen(rows, tile, key)) Softmax::hide(rows, at.first_of(key), x);
+      Softmax::hide(rows, tile, key, at.first_of(key), x);
       typename Softmax::Factors keep;
       Softmax::weigh(t, Masked ? 1.0f : factor, x, s, keep);
       rt::multiplied(flat(s.out));
@@ -243,18 +280,20 @@ struct AttentionWgmma {
 
   static RT_DEVICE void finish(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at, float factor,
                                typename Softmax::State& s, char* memory) {
-    constexpr bool kAlone = Way == kApart;  // the warp group is a team by itself
-    const typename Results::Place of_team{kTeam > 1 ? t.tid : at.tid, kTeam > 1 ? at.group : 0, at.row - at.first_row,
-                                          at.lane % 4};
-    char* own = kAlone ? memory + at.group * (kOwn * static_cast<int>(sizeof(T)))
-                       : memory + (kTogether ? at.group * Results::kSums : 0);
-    float* stats = reinterpret_cast<float*>(memory + kBody) + (kTeam > 1 ? 0 : at.group) * (Results::kStats / 4);
-    Results::template finish<1>(t, a, tile, at.first_row, of_team, factor, s, reinterpret_cast<float*>(own), stats,
+    const typename Results::Place of_rows{kJoined > 1 ? t.tid : at.tid, kJoined > 1 ? at.group : 0,
+                                          at.row - at.first_row, at.lane % 4};
+    char* own = memory;
+    float* stats = reinterpret_cast<float*>(memory + kBody);
+    if constexpr (kJoined == 1) {
+      own = reinterpret_cast<char*>(at.unit(memory)) + at.group % kSharing * Results::kSums;
+      stats += at.group * (Results::kStats / 4);
+    }
+    Results::template finish<1>(t, a, tile, at.first_row, of_rows, factor, s, reinterpret_cast<float*>(own), stats,
                                 [&] {
-                                  if constexpr (kAlone) {
-                                    rt::group_barrier(t, at.group);
-                                  } else {
+                                  if constexpr (kJoined > 1) {
                                     t.sync();
+                                  } else {
+                                    ring_barrier(t, at);
                                   }
                                 });
   }
@@ -267,15 +306,21 @@ struct AttentionWgmma {
 
   // Copies the warp group's rows of queries, and zeros where there is nothing.
   static RT_DEVICE void issue_queries(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at, T* sq) {
-    const T* q = a.q.template head<T>(t, tile.b0, tile.b1, tile.b2) + tile.q0 * a.q.row;
-    const int run = at.tid % QueryBlocks::kAcross;
-    RK_UNROLL(2)
-    for (int i = 0; i < QueryBlocks::kCopies; ++i) {
-      const int row = at.tid / QueryBlocks::kAcross + i * QueryBlocks::kDown;
-      const HeadRow r(a.rows, at.first_row + row);
-      const bool ok = r.inside(tile) && run * QueryBlocks::kRun < a.depth;
-      const T* from = ok ? q + r.head * a.q.s2 + r.query * a.q.row + run * QueryBlocks::kRun : q;
-      rt::cp_async_or_zero<16>(sq + QueryBlocks::place(row, run), from, ok);
+    using Blocks = QueryBlocks;
+    using Loader = HeadLoader<T, kRows, DM, 128>;
+    const T* q = a.q.template head<T>(t, tile.b0, tile.b1, tile.b2);
+    const int to_row = static_cast<int>(a.q.row);
+    if (tile.heads == 1) {
+      Loader rows(q + rk::place(tile.q0 + at.first_row, to_row), to_row, tile.queries - at.first_row, a.depth, at.tid);
+      return rows.template issue<0>(sq, Loader::place(at.tid));
+    }
+    const int run = at.tid % Blocks::kAcross, first = Loader::place(at.tid);
+    RK_UNROLL(1)
+    for (int i = 0; i < Blocks::kCopies; ++i) {
+      const HeadRow r(a.rows, at.first_row + at.tid / Blocks::kAcross + i * Blocks::kDown);
+      const int64_t from = rk::place(r.head, a.q.s2, rk::place(tile.q0 + r.query, to_row, run * Blocks::kRun));
+      rt::cp_async_or_zero<16>(sq + Blocks::place_of_copy(first, i), q + from,
+                               run * Blocks::kRun < a.depth && r.inside(tile));
     }
   }
 

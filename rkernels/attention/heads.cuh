@@ -2,19 +2,20 @@
 #pragma once
 
 #include "common/loaders.cuh"
+#include "common/operand.cuh"
 #include "common/tile.cuh"
 #include "rt/device/device.cuh"
 
 namespace rk {
 
-// A matrix [row][col] for each batch entry (b0, b1, b2), with element strides.
+// A matrix [row][col] for each batch entry (b0, b1, b2), with element strides, which fit 32 bits as coordinates do.
 struct HeadMatrix {
   rt::Ref ref;
   int64_t s0, s1, s2, row, col;
 
   template <class T>
   RT_DEVICE const T* head(const rt::Task& t, int b0, int b1, int b2) const {
-    return t.template ptr<const T>(ref) + b0 * s0 + b1 * s1 + b2 * s2;
+    return t.template ptr<const T>(ref) + place(b2, s2, place(b1, s1, place(b0, s0)));
   }
 };
 

@@ -5,21 +5,72 @@
 
 namespace rk {
 
-// Stores neighbours of a row through the epilogue, from a column of a head on. `batch` counts all heads of all batch
-// entries.
-template <class Epi, class Args>
-RT_DEVICE void store_head_pack(const rt::Task& t, const Args& a, const Pack<float, Epi::kPack>& x, int batch, int query,
-                               int col) {
-  const HeadPlace place(a.joined, batch, a.columns);
-  const int i0 = place.i0, i2 = place.first + col;
-  if constexpr (Epi::kPack == 1) {
-    store<Epi>(t, a.out, a.epi, x.v[0], i0, query, i2);
-  } else {
-    using Out = typename Epi::Out;
-    const auto column = Epi::load_column(t, a.epi, i0, query, i2);
-    Out* to = t.template ptr<Out>(a.out.ref) + element(a.out, i0, query, i2);
-    *reinterpret_cast<Pack<Out, Epi::kPack>*>(to) =
-        Epi::apply_pack(a.epi, column, Epi::load_row(t, a.epi, i0, query, i2), x.v);
+// Where a thread stores packs of neighbours through the epilogue: in one column of a head, from row to row. `batch` is
+// the number of the head among all heads of all batch entries.
+template <class Epi>
+class HeadColumn {
+  using Out = typename Epi::Out;
+
+ public:
+  template <class Args>
+  RT_DEVICE HeadColumn(const rt::Task& t, const Args& a, int batch, int query, int col)
+      : query_(query), step_(static_cast<int>(a.out.s1)) {
+    const HeadPlace place(a.joined, batch, a.columns);
+    i0_ = place.i0, i2_ = place.first + col;
+    to_ = rt::place_of(t.template ptr<Out>(a.out.ref) + element(a.out, i0_, query, i2_));
+    if constexpr (Epi::kPack > 1) column_ = Epi::load_column(t, a.epi, i0_, 0, i2_);
+  }
+
+  // Stores a pack, and goes on by Step rows.
+  template <int Step, class Args>
+  RT_DEVICE void store(const rt::Task& t, const Args& a, const Pack<float, Epi::kPack>& x) {
+    if constexpr (Epi::kPack == 1) {
+      *rt::at_place<Out>(to_) = Epi::apply(t, a.epi, static_cast<typename Epi::In>(x.v[0]), i0_, query_, i2_);
+    } else {
+      *rt::at_place<Pack<Out, Epi::kPack>>(to_) =
+          Epi::apply_pack(a.epi, column_, Epi::load_row(t, a.epi, i0_, query_, i2_), x.v);
+    }
+    query_ += Step;
+    to_ = rt::mad_wide(step_, Step * static_cast<int>(sizeof(Out)), to_);
+  }
+
+ private:
+  // What an epilogue without packs knows of a column.
+  struct Nothing {};
+  template <class E, bool Packs>
+  struct ColumnOf {
+    using type = Nothing;
+  };
+  template <class E>
+  struct ColumnOf<E, true> {
+    using type = typename E::Column;
+  };
+
+  int query_, step_, i0_, i2_;
+  int64_t to_;  // a number, so that compilers see at every store that it goes to global memory and changes no argument
+  typename ColumnOf<Epi, (Epi::kPack > 1)>::type column_;
+};
+
+// Stores BQ rows of DM columns by Threads threads, number `first` of the tile and those behind it, as far as there are
+// such. `batch` is the number of the tile's first head. take(row, col) gives the pack of one of the BQ rows, of which
+// AtOnce are taken before they are stored.
+template <int BQ, int DM, int Threads, int AtOnce, class Epi, class Args, class Take>
+RT_DEVICE void store_heads(const rt::Task& t, const Args& a, const HeadTile& tile, int batch, int first, int tid,
+                           Take take) {
+  constexpr int kPack = Epi::kPack, kAcross = DM / kPack < Threads ? DM / kPack : Threads, kDown = Threads / kAcross;
+  static_assert(Threads % kAcross == 0, "threads cover whole rows");
+  RK_UNROLL(1)
+  for (int col = tid % kAcross * kPack; col < a.columns; col += kAcross * kPack) {
+    int row = tid / kAcross;
+    RK_UNROLL(1)
+    while (row < BQ) {  // head after head
+      const HeadRow r(a.rows, first + row);
+      if (!r.inside(tile)) break;
+      HeadColumn<Epi> to(t, a, batch + r.head, tile.q0 + r.query, col);
+      const int end = least(BQ, row - r.query + tile.queries);
+      RK_UNROLL(AtOnce)
+      for (; row < end; row += kDown) to.template store<kDown>(t, a, take(row, col));
+    }
   }
 }
 
@@ -82,11 +133,14 @@ struct AttentionResults {
   // Puts a lane's elements e and e + 1 of a row's fragments into shared memory, multiplied by a factor. Rows that
   // become 0 do so whatever their sums are.
   static RT_DEVICE void put_row(const float (&out)[DM / 8][4], int e, float by, float* to) {
+    if (KG == 1 && by == kNothing) {
+      RT_UNROLL
+      for (int c = 0; c < DM / 8; ++c) *reinterpret_cast<Pack<float, 2>*>(to + 8 * c) = Pack<float, 2>{};
+      return;
+    }
     RT_UNROLL
     for (int c = 0; c < DM / 8; ++c) {
-      const bool nothing = KG == 1 && by == kNothing;
-      *reinterpret_cast<Pack<float, 2>*>(to + 8 * c) =
-          Pack<float, 2>{{nothing ? 0.0f : out[c][e] * by, nothing ? 0.0f : out[c][e + 1] * by}};
+      *reinterpret_cast<Pack<float, 2>*>(to + 8 * c) = Pack<float, 2>{{out[c][e] * by, out[c][e + 1] * by}};
     }
   }
 
@@ -144,25 +198,24 @@ struct AttentionResults {
   template <class Args>
   static RT_DEVICE void store_rows(const rt::Task& t, const Args& a, const HeadTile& tile, int first, int tid,
                                    const float* sums, const float* stats) {
-    constexpr int kPack = Epi::kPack, kAcross = DM / kPack, kAtOnce = KG == 1 && Epi::kLength <= 4 ? 4 : 1;
-    using Sum = Pack<float, kPack>;
-    const int batch = tile.batch(a.rows) + tile.split * a.batch;
-    RK_UNROLL(kAtOnce)
-    for (int e = tid; e < BQ * kAcross; e += Threads) {
-      const int row = e / kAcross, col = e % kAcross * kPack;
-      const HeadRow r(a.rows, first + row);
-      if (!r.inside(tile)) break;
-      if (col >= a.columns) continue;
-      Sum x = {};
-      RT_UNROLL
-      for (int g = 0; g < KG; ++g) {
-        const Sum more = *reinterpret_cast<const Sum*>(sums + (g * BQ + row) * LDC + col);
+    constexpr int kAtOnce = KG == 1 && Epi::kLength <= 4 ? 4 : 1;
+    using Sum = Pack<float, Epi::kPack>;
+    const auto joined = [&](int row, int col) {
+      const float* from = sums + row * LDC + col;
+      Sum x = *reinterpret_cast<const Sum*>(from);
+      if constexpr (KG > 1) {
         RT_UNROLL
-        for (int i = 0; i < kPack; ++i) x.v[i] += more.v[i];
+        for (int g = 1; g < KG; ++g) {
+          const Sum more = *reinterpret_cast<const Sum*>(from + g * BQ * LDC);
+          RT_UNROLL
+          for (int i = 0; i < Epi::kPack; ++i) x.v[i] += more.v[i];
+        }
+        if (stats[row] == kNothing) x = Sum{};
       }
-      if (KG > 1 && stats[row] == kNothing) x = Sum{};
-      store_head_pack<Epi>(t, a, x, batch + r.head, tile.q0 + r.query, col);
-    }
+      return x;
+    };
+    store_heads<BQ, DM, Threads, kAtOnce, Epi>(t, a, tile, tile.batch(a.rows) + tile.split * a.batch, first, tid,
+                                               joined);
   }
 };
 

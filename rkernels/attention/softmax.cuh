@@ -80,27 +80,15 @@ struct RunningSoftmax {
     }
   }
 
-  // Whether all queries of the tile attend to all of the keys of a stage, which begin with `key`.
-  static RT_DEVICE bool all_seen(const Rows& rows, const HeadTile& tile, int key) {
+  // Keys that a query does not attend to, and those behind the end, get no weight. The stage's keys begin with `key`,
+  // the lane's with `own`. Most stages have none at either end.
+  static RT_DEVICE void hide(const Rows& rows, const HeadTile& tile, int key, int own, Scores& x) {
     constexpr int kKeys = 8 * NI;
-    return key + kKeys <= rows.end && key - (tile.q0 + tile.queries - 1) >= rows.before &&
-           key + kKeys - 1 - tile.q0 <= rows.behind;
-  }
-
-  // Keys behind the end, and those that a query does not attend to, get no weight. `key` is the lane's first one.
-  static RT_DEVICE void hide(const Rows& rows, int key, Scores& x) {
-    RT_UNROLL
-    for (int i = 0; i < 2 * MI; ++i) {
-      const int query = rows.query[i / 2][i % 2];
-      const int from = query + rows.before, to = least(rows.end - 1, query + rows.behind);
-      RT_UNROLL
-      for (int j = 0; j < NI; ++j) {
-        RT_UNROLL
-        for (int e = 0; e < 2; ++e) {
-          const int at = key + 8 * j + e;
-          if (at < from || at > to) x[i / 2][j][i % 2 * 2 + e] = minus_infinity();
-        }
-      }
+    if (key - (tile.q0 + tile.queries - 1) < rows.before) {
+      hide_if(x, [&](int i, int at) { return at < rows.query[i / 2][i % 2] + rows.before - own; });
+    }
+    if (key + kKeys > rows.end || key + kKeys - 1 - tile.q0 > rows.behind) {
+      hide_if(x, [&](int i, int at) { return at > least(rows.end - 1, rows.query[i / 2][i % 2] + rows.behind) - own; });
     }
   }
 
@@ -153,6 +141,21 @@ struct RunningSoftmax {
 
  private:
   static constexpr float kSlack = 8.0f;
+
+  // Hides the keys of which hidden(row, key) says so: the lane's rows 0 … 2·MI-1, and keys from its first one on.
+  template <class Hidden>
+  static RT_DEVICE void hide_if(Scores& x, Hidden hidden) {
+    RT_UNROLL
+    for (int i = 0; i < 2 * MI; ++i) {
+      RT_UNROLL
+      for (int j = 0; j < NI; ++j) {
+        RT_UNROLL
+        for (int e = 0; e < 2; ++e) {
+          if (hidden(i, 8 * j + e)) x[i / 2][j][i % 2 * 2 + e] = minus_infinity();
+        }
+      }
+    }
+  }
 };
 
 }  // namespace rk

@@ -148,6 +148,8 @@ RT_DEVICE void wait_for_used(uint32_t odd, int threads) {
 }
 constexpr int kMostGroups = 8;
 RT_DEVICE void groups_barrier(int threads) { asm volatile("bar.sync 3, %0;" ::"r"(threads) : "memory"); }
-RT_DEVICE void group_barrier(int group) { asm volatile("bar.sync %0, 128;" ::"r"(8 + group) : "memory"); }
+RT_DEVICE void group_barrier(int group, int groups) {
+  asm volatile("bar.sync %0, %1;" ::"r"(8 + group), "r"(128 * groups) : "memory");
+}
 
 }  // namespace rt::detail

@@ -56,7 +56,7 @@ RT_EMU_QUIET inline void wait_for_used(uint32_t odd, int threads) {
 }
 
 constexpr int kMostGroups = 8;
-RT_EMU_QUIET inline void group_barrier(int group) { emu::running_block->barrier(8 + group, 128); }
+RT_EMU_QUIET inline void group_barrier(int group, int groups) { emu::running_block->barrier(8 + group, 128 * groups); }
 RT_EMU_QUIET inline void groups_barrier(int threads) { emu::running_block->barrier(3, threads); }
 
 // ThreadSanitizer does not know fences, so it is told what they order: a relaxed load is an acquire once a fence comes

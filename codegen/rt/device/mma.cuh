@@ -30,7 +30,7 @@ RT_DEVICE float row_maximum(float x) {
 using OperandPlace = detail::OperandPlace;
 RT_DEVICE OperandPlace operand_in_warp(OperandPlace p) { return detail::operand_in_warp(p); }
 // Of a warp group of the running rTask; multiplied() returns when all products that it has begun are in d.
-RT_DEVICE void group_barrier(const Task&, int group) { detail::group_barrier(group); }
+RT_DEVICE void group_barrier(const Task&, int group, int groups = 1) { detail::group_barrier(group, groups); }
 RT_DEVICE void groups_barrier(const Task&, int threads) { detail::groups_barrier(threads); }
 RT_DEVICE void multiply_begin() { detail::multiply_begin(); }
 RT_DEVICE void multiply_end() { detail::multiply_end(); }

@@ -158,6 +158,30 @@ func TestAttentionByWarpGroups(t *testing.T) {
 	})
 }
 
+// So many tiles that teams of warp groups take several in turn: of one head, of several, and of whole batch entries, with
+// results whose heads lie apart, and side by side in whole rows and in parts of rows.
+func TestAttentionInTurns(t *testing.T) {
+	joined := func(name, in string) golden.Case {
+		return golden.Case{Name: name, In: in, Out: "%z", Body: "%y = rammer.Attention(%q, %k, %v) " +
+			"{scale = 0.2}\n%t = Transpose(%y) {perm = [0, 2, 1, 3]}\n%z = Relu(%t)"}
+	}
+	cases := []golden.Case{
+		attention("windows", halfHeads("bfloat16", "8,3,", 49, 49, 32, 32), "%q, %k, %v", "scale = 0.2"),
+		attention("two tiles a head", halfHeads("float16", "4,6,", 66, 70, 64, 64), "%q, %k, %v", "scale = 0.125"),
+		attention("parts of a head", halfHeads("float16", "4,", 500, 30, 64, 56), "%q, %k, %v", "scale = 0.125"),
+		attention("causal with heads of 128",
+			"%q: float16[2,2,4,100,128], %k: float16[2,2,1,100,128], %v: float16[2,2,1,100,128]", "%q, %k, %v",
+			"scale = 0.09, before = -1000, behind = 0"),
+		joined("whole rows of heads", halfHeads("float16", "4,6,", 66, 70, 64, 64)),
+		joined("parts of rows of heads", halfHeads("float16", "1,24,", 40, 50, 64, 64)),
+		joined("rows of several batch entries", halfHeads("float16", "12,2,", 40, 50, 32, 32)),
+	}
+	for _, c := range cases {
+		c.SMs, c.Of = 4, "attention_wgmma"
+		t.Run(c.Name, func(t *testing.T) { golden.Check(t, []golden.Case{c}) }) // all candidates of each
+	}
+}
+
 // So few keys that the registers of a block hold them all, for some warps none: with masks that are constants and masks
 // that are not, and with rows that see nothing.
 func TestAttentionInRegisters(t *testing.T) {
