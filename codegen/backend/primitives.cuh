@@ -277,7 +277,8 @@ RT_DEVICE void note_free(uint32_t* words, int count);
 //   B   8 deep, 8 columns    b[0], b[1] depths q, q + 4 of column g
 //   D   16 rows, 8 columns   d[0], d[1] columns 2q, 2q + 1 of row g;  d[2], d[3] the same columns of row g + 8
 
-// x as tf32, rounded to the nearest, ties away from zero (cvt.rna.tf32.f32).
+// x as tf32, rounded to the nearest: ties to even from sm_90 on, and away from zero before (cvt.rn.tf32.f32,
+// cvt.rna.tf32.f32).
 RT_DEVICE uint32_t to_tf32(float x);
 // d += A·B. Of the operands the lower 13 bits do not count; products are exact, sums are float32, in an order and with
 // a rounding that are the hardware's (mma.sync.m16n8k8.tf32).

@@ -95,17 +95,13 @@ struct GroupFragment {
     for (int i = 0; i < 4; ++i) hi[i] = words[i];
   }
 };
-// Numbers are rounded to tf32, to the nearest, ties away from zero. Tensor cores do not see the lower bits, so that
-// these need not be cleared. Infinities and NaNs stay.
+// Numbers are rounded to tf32.
 template <>
 struct GroupFragment<float, 1> {
   uint32_t hi[4];
   RT_DEVICE void take(const uint32_t (&words)[4]) {
     RT_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const bool finite = __builtin_fabsf(rk::bit_cast<float>(words[i])) < __builtin_inff();
-      hi[i] = words[i] + (finite ? 0x1000u : 0u);
-    }
+    for (int i = 0; i < 4; ++i) hi[i] = rt::to_tf32(rk::bit_cast<float>(words[i]));
   }
 };
 template <>

@@ -6,12 +6,12 @@
 
 namespace rt::detail {
 
-// Infinities and NaNs stay as they are; rounding them up would make other numbers of them.
+// As sm_90 does: ties to even. Infinities and NaNs stay as they are; rounding them up would make other numbers of them.
 inline uint32_t to_tf32(float x) {
   uint32_t u;
   std::memcpy(&u, &x, 4);
   if ((u & 0x7f800000u) == 0x7f800000u) return u;
-  return (u + 0x1000u) & 0xffffe000u;
+  return (u + 0xfffu + (u >> 13 & 1u)) & 0xffffe000u;
 }
 
 // The number that a tensor core sees: the lower 13 bits of an operand do not count.
