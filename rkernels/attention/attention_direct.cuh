@@ -128,7 +128,7 @@ struct AttentionDirect {
       RT_UNROLL
       for (int e = 0; e < 4; ++e) x[0][j][e] = Masked ? x[0][j][e] * factor + mask[0][j][e] : x[0][j][e] * factor;
     }
-    if constexpr (Masked != 2) Softmax::hide(rows, tile, first, first + 2 * at.q, x);
+    if (Masked != 2 && !Softmax::all_seen(rows, tile, first)) Softmax::hide(rows, tile, first, first + 2 * at.q, x);
     typename Softmax::State s;
     weigh(x, s);
     in.clear(at, first, end);

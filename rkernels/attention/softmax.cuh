@@ -80,6 +80,13 @@ struct RunningSoftmax {
     }
   }
 
+  // Whether all queries of the tile attend to all of the keys of a stage, which begin with `key`.
+  static RT_DEVICE bool all_seen(const Rows& rows, const HeadTile& tile, int key) {
+    constexpr int kKeys = 8 * NI;
+    return key + kKeys <= rows.end && key - (tile.q0 + tile.queries - 1) >= rows.before &&
+           key + kKeys - 1 - tile.q0 <= rows.behind;
+  }
+
   // Keys that a query does not attend to, and those behind the end, get no weight. The stage's keys begin with `key`,
   // the lane's with `own`. Most stages have none at either end.
   static RT_DEVICE void hide(const Rows& rows, const HeadTile& tile, int key, int own, Scores& x) {

@@ -28,16 +28,17 @@ class DividedTaps {
  public:
   RT_DEVICE DividedTaps(const Window& v, const Runs& r, int k) : win_(v), runs_(r), k_(k) {}
 
-  template <int Step>
-  RT_DEVICE Tap next() {
+  RT_DEVICE Tap here() const {
     int row = k_;
     const int channel = take_digit(row, runs_.channels), column = take_digit(row, runs_.filter_w);
     const int down = row * runs_.dilation_h, along = column * runs_.dilation_w;
     const int place = down * static_cast<int>(win_.step_h) + along * static_cast<int>(win_.step_w) + channel;
-    const Tap tap = {down, along, place, static_cast<unsigned>(k_ < runs_.depth ? win_.in_h : 0),
-                     static_cast<unsigned>(win_.in_w)};
+    return {down, along, place, static_cast<unsigned>(k_ < runs_.depth ? win_.in_h : 0),
+            static_cast<unsigned>(win_.in_w)};
+  }
+  template <int Step>
+  RT_DEVICE void go() {
     k_ += Step;
-    return tap;
   }
 
  private:
@@ -46,11 +47,14 @@ class DividedTaps {
   int k_;
 };
 
-// The same in turn, from tap to tap. What a tap needs is in registers; compilers would read arguments again each time.
+// The same in turn, from tap to tap, where a step leads to the next tap at most. What that needs is in registers;
+// compilers would read arguments again each time.
 class WalkedTaps {
  public:
   RT_DEVICE WalkedTaps(const Window& v, const Runs& r, int k)
-      : left_(r.depth - k),
+      : win_(v),
+        runs_(r),
+        left_(r.depth - k),
         channels_(static_cast<int>(r.channels.d)),
         taps_(static_cast<int>(r.filter_w.d)),
         dilation_h_(r.dilation_h),
@@ -59,30 +63,37 @@ class WalkedTaps {
         row_step_(dilation_h_ * static_cast<int>(v.step_h) - taps_ * dilation_w_ * static_cast<int>(v.step_w)),
         in_h_(v.in_h),
         in_w_(v.in_w) {
-    channel_ = take_digit(k, r.channels);
-    const int column = take_digit(k, r.filter_w);
-    taps_left_ = taps_ - column;
-    down_ = k * dilation_h_, along_ = column * dilation_w_;
-    place_ = down_ * static_cast<int>(v.step_h) + along_ * static_cast<int>(v.step_w) + channel_;
+    find(k);
   }
 
+  RT_DEVICE Tap here() const { return {down_, along_, place_, left_ > 0 ? in_h_ : 0, in_w_}; }
   template <int Step>
-  RT_DEVICE Tap next() {
-    const Tap tap = {down_, along_, place_, left_ > 0 ? in_h_ : 0, in_w_};
+  RT_DEVICE void go() {
     left_ -= Step, channel_ += Step, place_ += Step;
-    RK_UNROLL(1)
-    while (channel_ >= channels_) {  // behind the channels of a tap
+    if (channel_ < channels_) return;
+    if (Step > channels_) {
+      find(runs_.depth - left_);
+    } else {
       channel_ -= channels_, place_ += tap_step_, along_ += dilation_w_;
       if (--taps_left_ == 0) taps_left_ = taps_, place_ += row_step_, down_ += dilation_h_, along_ = 0;
     }
-    return tap;
   }
 
  private:
+  // Goes to a value of k by dividing.
+  RT_DEVICE void find(int k) {
+    channel_ = take_digit(k, runs_.channels);
+    const int column = take_digit(k, runs_.filter_w);
+    taps_left_ = taps_ - column;
+    down_ = k * dilation_h_, along_ = column * dilation_w_;
+    place_ = down_ * static_cast<int>(win_.step_h) + along_ * static_cast<int>(win_.step_w) + channel_;
+  }
+
+  const Window& win_;
+  const Runs& runs_;
   int left_;  // how many values of k there are from the next one on
   int channels_, taps_, dilation_h_, dilation_w_;
-  int tap_step_,
-      row_step_;  // from behind a tap's channels to the next tap, and from behind a filter row to the next one
+  int tap_step_, row_step_;  // from behind a tap's channels to the next tap, from behind a filter row to the next one
   unsigned in_h_, in_w_;
   int channel_, taps_left_;  // of the next value of k; how many taps its filter row has from its own on
   int down_, along_, place_;
@@ -135,7 +146,7 @@ struct RunLoader {
   }
 
   RT_DEVICE void issue(Dst* stage) {
-    const Tap tap = taps.template next<STEP>();
+    const Tap tap = taps.here();
     const Src* from = ahead(base, 1, tap.place);
     Transfer<Src, Dst, kVec, Pro> copies[kCopies];
     const Src* source[kCopies];
@@ -151,6 +162,7 @@ struct RunLoader {
     for (int i = 0; i < kCopies; ++i) {
       put_padded(copies[i], stage + to + i * kStep * LD, source[i], ok[i], pro, padding);
     }
+    taps.template go<STEP>();
   }
 
  private:
