@@ -128,6 +128,8 @@ struct AttentionDirect {
       RT_UNROLL
       for (int e = 0; e < 4; ++e) x[0][j][e] = Masked ? x[0][j][e] * factor + mask[0][j][e] : x[0][j][e] * factor;
     }
+    // One branch around all that hides keys: with one for each end of them ptxas moves loads of V behind the first
+    // product.
     if (Masked != 2 && !Softmax::all_seen(rows, tile, first)) Softmax::hide(rows, tile, first, first + 2 * at.q, x);
     typename Softmax::State s;
     weigh(x, s);
