@@ -61,8 +61,8 @@ struct ConvRows {
     const ConstantScale<T> scale(t, a.scale);
     typename T::Acc acc = {};
     if constexpr (Mode == kGatherRun) {
-      RunLoader<kThreads, BM, BK, BK, T::LDA, RANK, DividedTaps, Pro, In, E> load_x(
-          x, a.win, a.runs, p0, a.positions, kt0 * BK, t.tid, a.pro, Padding<In>{a.padding});
+      RunLoader<kThreads, BM, BK, BK, T::LDA, RANK, Pro, In, E> load_x(x, a.win, a.runs, p0, a.positions, kt0 * BK,
+                                                                       t.tid, a.pro, Padding<In>{a.padding});
       multiply_tiles<T>(t, load_x, load_w, count, acc, scale);
     } else {
       const Step* steps = t.template ptr<const Step>(a.steps) + kt0 * (BK / kWord);

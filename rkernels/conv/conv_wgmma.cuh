@@ -44,7 +44,7 @@ struct ConvWgmma {
     const typename T::At at(t.tid);
     const int channel = group * static_cast<int>(a.runs.channels.d);
     const In* x = t.inputs(t.template ptr<const In>(a.x) + place(image, a.win.step_n, channel));
-    using Rows = RunLoader<128, 64, T::kSlice, T::BK, T::LDA, RANK, WalkedTaps, Pro, In, E, T::kSwizzled>;
+    using Rows = RunLoader<128, 64, T::kSlice, T::BK, T::LDA, RANK, Pro, In, E, T::kSwizzled>;
     Rows rows(x, a.win, a.runs, p0 + at.row, a.positions, kt0 * T::BK + at.kg * T::kSlice, t.tid % 128, a.pro,
               Padding<In>{a.padding});
     typename T::Acc acc = {};
