@@ -6,4 +6,4 @@ import (
 	"github.com/rammerc/rammerc/internal/testbuild"
 )
 
-func TestMain(m *testing.M) { testbuild.Main(m, testbuild.Optimised) }
+func TestMain(m *testing.M) { testbuild.Main(m, testbuild.Unoptimised) }
