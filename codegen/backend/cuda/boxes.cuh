@@ -29,7 +29,10 @@ RT_DEVICE void boxes_sent(uint64_t* full, uint32_t bytes) {
                "r"(bytes)
                : "memory");
 }
-RT_DEVICE void stored_before_copies() { asm volatile("fence.proxy.async;" ::: "memory"); }
+// One fence for all memory would have a barrier for the whole device in front of it.
+RT_DEVICE void stored_before_copies() {
+  asm volatile("fence.proxy.async.global;\n\tfence.proxy.async.shared::cta;" ::: "memory");
+}
 #endif
 
 }  // namespace rt::detail
