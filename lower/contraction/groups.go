@@ -197,14 +197,26 @@ func (s TileShape) Groups() bool { return s.groups }
 // Strip reports whether the shape is for strips of tiles.
 func (s TileShape) Strip() bool { return s.wide > 0 }
 
-// LateRows reports whether a strip waits long for what its epilogue adds to rows: few threads ask for it, when the sums are
-// there. In 16 bits BERT with eight inputs takes 5 % longer with such strips.
-func (s TileShape) LateRows() bool {
-	return s.Strip() && s.BM == GroupRows && (s.kg == 1 || isHalf(s.multiplied) && s.BN > mostPrompt)
+// LateRows reports whether a strip waits long for what its epilogue adds to rows, so many bytes for an element: few threads
+// ask for it, and only when the sums are there, since it does not fit their registers before. In 16 bits BERT with eight
+// inputs takes 5 % longer with such strips.
+func (s TileShape) LateRows(bytes float64) bool {
+	if !s.Strip() || s.BM != GroupRows {
+		return false
+	}
+	columns := s.BN
+	if s.kg > 1 { // each group stores some columns
+		columns = build.CeilDiv(s.BN, 64) * 32
+	}
+	return float64(GroupRows*columns)*bytes/groupThreads > mostEarly
 }
 
-// mostPrompt is up to how many columns groups that share k are not late in 16 bits.
-const mostPrompt = 32
+const (
+	groupThreads = 128
+	// mostEarly is how many bytes of what epilogues add to rows a thread may have before the sums are there, as in
+	// rkernels/common/wgmma_drain.cuh.
+	mostEarly = 128
+)
 
 // Wide is how many tiles an rTask has that lie beside each other.
 func (s TileShape) Wide() int64 { return max(1, s.wide) }

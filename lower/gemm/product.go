@@ -122,7 +122,7 @@ func gemmCandidates(b *build.Builder, shapes []contraction.TileShape, p contract
 	packed := map[packing]roperator.View{}
 	var out []*roperator.Candidate
 	for _, s := range shapes {
-		if s.LateRows() && t.BytesPerElement() > 0 {
+		if s.LateRows(t.BytesPerElement()) {
 			continue
 		}
 		c := &gemmCandidate{p: p, s: s, splits: splits, tail: t, b: p.B}

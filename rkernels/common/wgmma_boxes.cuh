@@ -107,16 +107,30 @@ class SharedDrain {
     using Acc = typename T::Sum[Columns / 2];
   };
   using Sums = Pack<typename T::Sum, 4>;
+  template <int Columns>
+  using Drain = GroupDrain<Part<Columns>, Epi>;
 
  public:
   static constexpr bool kPossible = kDrainsAlone<Part<kFirst>, Epi>;
+  static constexpr bool kMayBeEarly = Drain<kFirst>::kMayBeEarly;
+  using Early = typename Drain<kFirst>::Early;
 
   // `between` is free for 256 bytes for each column when all groups have come here.
   RT_DEVICE SharedDrain(const rt::Task& t, char* between, const rt::Operand3& out, const typename Epi::Args& epi,
                         const TilePlace& tile)
       : t_(t), between_(between), out_(out), epi_(epi), tile_(tile), at_(t.tid) {}
 
-  RT_DEVICE void store(const typename T::Acc& acc) {
+  // Asks for what the epilogue needs of rows, before the sums are there.
+  RT_DEVICE void load(Early& early) const {
+    if (at_.kg == 0) {
+      drain<0, kFirst>().load(early);
+    } else if constexpr (kSecond > 0) {
+      drain<kFirst, kSecond>().load(early);
+    }
+  }
+
+  // Stores the sums with what load has asked for.
+  RT_DEVICE void store(const typename T::Acc& acc, const Early& early) const {
     rt::groups_barrier(t_, T::kThreads);
     if (at_.kg == 0) {
       put<kFirst, kSecond>(acc, 1);
@@ -125,9 +139,9 @@ class SharedDrain {
     }
     rt::groups_barrier(t_, T::kThreads);
     if (at_.kg == 0) {
-      finish<0, kFirst>(acc);
+      finish<0, kFirst>(acc, early);
     } else if constexpr (kSecond > 0) {
-      finish<kFirst, kSecond>(acc);
+      finish<kFirst, kSecond>(acc, early);
     }
   }
 
@@ -147,8 +161,16 @@ class SharedDrain {
       to[i * kNext] = Sums{{d[0], d[1], d[2], d[3]}};
     }
   }
+  // What stores columns from column From of the tile on.
   template <int From, int Columns>
-  RT_DEVICE void finish(const typename T::Acc& acc) const {
+  RT_DEVICE Drain<Columns> drain() const {
+    static_assert(Drain<Columns>::kBytes <= T::kSumBytes);
+    TilePlace place = tile_;
+    place.i2 += From;
+    return Drain<Columns>(t_, reinterpret_cast<char*>(T::sums(t_, at_.group)), at_.group, at_.row, out_, epi_, place);
+  }
+  template <int From, int Columns>
+  RT_DEVICE void finish(const typename T::Acc& acc, const Early& early) const {
     const Sums* found = shared(at_.kg);
     typename Part<Columns>::Acc sums;
     RT_UNROLL
@@ -157,11 +179,7 @@ class SharedDrain {
       RT_UNROLL
       for (int v = 0; v < 4; ++v) sums[4 * i + v] = acc[From / 2 + 4 * i + v] + more.v[v];
     }
-    TilePlace place = tile_;
-    place.i2 += From;
-    using Drain = GroupDrain<Part<Columns>, Epi>;
-    static_assert(Drain::kBytes <= T::kSumBytes);
-    Drain(t_, reinterpret_cast<char*>(T::sums(t_, at_.group)), at_.group, at_.row, out_, epi_, place).store(sums);
+    drain<From, Columns>().store(sums, early);
   }
 
   const rt::Task& t_;
@@ -172,29 +190,57 @@ class SharedDrain {
   typename T::At at_;
 };
 
-// Stores the sums of the thread's group. Groups that share k add up theirs; these have only one tile, behind which the
-// ring is free.
+// Stores what groups that share k have, for epilogues of which a group cannot store a part by itself.
 template <class T, class Epi>
-RT_DEVICE void drain_group(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
-                           const typename Epi::Args& epi, const TilePlace& tile) {
+RT_DEVICE void drain_together(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
+                              const typename Epi::Args& epi, const TilePlace& tile) {
   const typename T::At at(t.tid);
-  float* sums = T::sums(t, at.group);
+  float* sums = T::sums(t, 0);
+  const int both[2] = {at.m + at.g, at.m + at.g + 8};
+  TilePlace columns = tile;
+  RK_UNROLL(1)
+  for (int from = 0; from < T::BN && columns.i2 < tile.end2; from += T::kColumns) {
+    rt::groups_barrier(t, T::kThreads);
+    put_columns<T, false>(at, acc, both, from, sums);
+    rt::groups_barrier(t, T::kThreads);
+    drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kMostDrained<T>, Epi>(t, sums, out, epi, columns);
+    columns.i2 += T::kColumns;
+  }
+}
+
+// Multiplies a tile and stores it: run(acc) adds the products of the thread's group. What the epilogue needs of rows
+// comes meanwhile, if it fits registers. Groups that share k add up their sums; these have only one tile, behind which
+// the ring is free.
+template <class T, class Epi, class Run>
+RT_DEVICE void multiply_and_store(const rt::Task& t, const rt::Operand3& out, const typename Epi::Args& epi,
+                                  const TilePlace& tile, const Run& run) {
+  const typename T::At at(t.tid);
+  typename T::Acc acc = {};
   if constexpr (T::KG == 1) {
+    float* sums = T::sums(t, at.group);
+    if constexpr (kDrainsAlone<T, Epi>) {
+      using Drain = GroupDrain<T, Epi>;
+      if constexpr (Drain::kMayBeEarly) {
+        static_assert(Drain::kBytes <= T::kSumBytes);
+        Drain drain(t, reinterpret_cast<char*>(sums), at.group, at.row, out, epi, tile);
+        typename Drain::Early early;
+        drain.load(early);
+        run(acc);
+        drain.store(acc, early);
+        return;
+      }
+    }
+    run(acc);
     drain_rows<T, Epi>(t, acc, sums, at.group, at.row, out, epi, tile);
   } else if constexpr (SharedDrain<T, Epi>::kPossible) {
-    SharedDrain<T, Epi>(t, T::first(t), out, epi, tile).store(acc);
+    const SharedDrain<T, Epi> drain(t, T::first(t), out, epi, tile);
+    typename SharedDrain<T, Epi>::Early early;
+    drain.load(early);
+    run(acc);
+    drain.store(acc, early);
   } else {
-    const int both[2] = {at.m + at.g, at.m + at.g + 8};
-    TilePlace columns = tile;
-    sums = T::sums(t, 0);
-    RK_UNROLL(1)
-    for (int from = 0; from < T::BN && columns.i2 < tile.end2; from += T::kColumns) {
-      rt::groups_barrier(t, T::kThreads);
-      put_columns<T, false>(at, acc, both, from, sums);
-      rt::groups_barrier(t, T::kThreads);
-      drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kMostDrained<T>, Epi>(t, sums, out, epi, columns);
-      columns.i2 += T::kColumns;
-    }
+    run(acc);
+    drain_together<T, Epi>(t, acc, out, epi, tile);
   }
 }
 

@@ -41,9 +41,7 @@ class GroupDrain {
   static constexpr int kPacks = (T::BN + kColumns - 1) / kColumns * kTurns;
   static constexpr bool kMayBeEarly =
       !std::is_empty_v<typename Epi::Row> && kPacks * static_cast<int>(sizeof(typename Epi::Row)) <= 128;
-  struct Early {
-    typename Epi::Row rows[kMayBeEarly ? kPacks : 1];
-  };
+  using Early = typename Epi::Row[kMayBeEarly ? kPacks : 1];
 
   // Bytes of shared memory of a group. It is aligned to 32.
   static constexpr int kBytes = 64 * kPitch * static_cast<int>(sizeof(In));
@@ -63,19 +61,22 @@ class GroupDrain {
         down_(static_cast<int>(out.s1)),
         to_(rt::place_of(t.template ptr<Out>(out.ref) + element(out, i0_, i1_, i2_))) {}
 
-  // Asks for what the epilogue needs of rows, before the sums are there.
-  RT_DEVICE void load(Early& early) const {
+  // Asks for what the epilogue needs of rows, before the sums are there. There may be room for more than that.
+  template <int Room>
+  RT_DEVICE void load(typename Epi::Row (&early)[Room]) const {
     if constexpr (kMayBeEarly) {
+      static_assert(kPacks <= Room);
       RT_UNROLL
       for (int i = 0; i < kPacks; ++i) {
         const int i1 = i1_ + i % kTurns * kDown;
-        early.rows[i] = Epi::load_row(t_, epi_, i0_, i1 < end1_ ? i1 : end1_ - 1, near(i / kTurns * kColumns));
+        early[i] = Epi::load_row(t_, epi_, i0_, i1 < end1_ ? i1 : end1_ - 1, near(i / kTurns * kColumns));
       }
     }
   }
 
   // Stores the sums with what load has asked for.
-  RT_DEVICE void store(const typename T::Acc& acc, const Early& early) {
+  template <int Room>
+  RT_DEVICE void store(const typename T::Acc& acc, const typename Epi::Row (&early)[Room]) {
     if constexpr (kMayBeEarly) {
       store_early<0>(acc, early);
     } else {
@@ -103,8 +104,8 @@ class GroupDrain {
 
  private:
   // Columns from column From of the tile on, and those behind them.
-  template <int From>
-  RT_DEVICE void store_early(const typename T::Acc& acc, const Early& early) {
+  template <int From, int Room>
+  RT_DEVICE void store_early(const typename T::Acc& acc, const typename Epi::Row (&early)[Room]) {
     if (From >= end2_ - (i2_ - t_.tid % kAcross * P)) return;
     const int lane = t_.tid % 32;
     rt::group_barrier(t_, group_);
@@ -117,7 +118,7 @@ class GroupDrain {
     RT_UNROLL
     for (int turn = 0; turn < kTurns; ++turn) {
       const Pack<In, P> in = *reinterpret_cast<const Pack<In, P>*>(taken + turn * kDown * kPitch);
-      const Pack<Out, P> result = Epi::apply_pack(epi_, column, early.rows[From / kColumns * kTurns + turn], in.v);
+      const Pack<Out, P> result = Epi::apply_pack(epi_, column, early[From / kColumns * kTurns + turn], in.v);
       if (turn * kDown < left) *rt::at_place<Pack<Out, P>>(to) = result;
       to = rt::mad_wide(down_, kDown * static_cast<int>(sizeof(Out)), to);
     }

@@ -76,20 +76,8 @@ struct GemmColumn {
     for (int s = 0; s < a.tiles_k; ++s) coming.take();
     RK_UNROLL(1)
     for (int i = 0; i < tiles; ++i) {
-      const TilePlace place{0, m0 + i * T::BM, n0, a.M, a.N};
-      typename T::Acc acc = {};
-      if constexpr (kDrainsAlone<T, Epi>) {
-        using Drain = GroupDrain<T, Epi>;
-        static_assert(Drain::kBytes <= T::kSumBytes);
-        Drain drain(t, reinterpret_cast<char*>(T::sums(t, at.group)), at.group, at.row, a.out, a.epi, place);
-        typename Drain::Early early;
-        drain.load(early);
-        run(boxes, columns, a.tiles_k, acc);
-        drain.store(acc, early);
-      } else {
-        run(boxes, columns, a.tiles_k, acc);
-        drain_group<T, Epi>(t, acc, a.out, a.epi, place);
-      }
+      multiply_and_store<T, Epi>(t, a.out, a.epi, {0, m0 + i * T::BM, n0, a.M, a.N},
+                                 [&](typename T::Acc& acc) { run(boxes, columns, a.tiles_k, acc); });
     }
   }
 

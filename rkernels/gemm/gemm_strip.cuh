@@ -55,9 +55,8 @@ struct GemmStrip {
     Group group(t);
     RK_UNROLL(1)
     for (int i = 0; i < tiles; ++i) {
-      typename T::Acc acc = {};
-      group.run(count, acc);
-      drain_group<T, Epi>(t, acc, a.out, a.epi, {split, m0, (first + i) * BN, a.M, a.N});
+      multiply_and_store<T, Epi>(t, a.out, a.epi, {split, m0, (first + i) * BN, a.M, a.N},
+                                 [&](typename T::Acc& acc) { group.run(count, acc); });
     }
   }
 
