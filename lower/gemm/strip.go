@@ -22,11 +22,15 @@ func tileable(b *build.Builder, p contraction.Product) bool {
 		(p.A.Buf.Kind == roperator.Arena || b.TakeCallerMap(schema.MaxCallerMaps))
 }
 
-// stripsFit reports whether so many strips may be candidates for a product that is tileable. Convolutions take them in
-// tf32 for one image, where each is a vEU's only rTask. SqueezeNet and GoogLeNet are 5 and 3 % faster with them, but
-// ResNet-50 with eight images is 8 % slower.
+// stripsFit reports whether so many strips may be candidates for a product that is tileable. Convolutions take them where
+// each is a vEU's only rTask, and in 16 bits for one image only: ResNet-50 with eight images takes 6 % longer with them.
+// GoogLeNet takes 96 instead of 113 us in fp16 with them, and ResNet-50 with eight images 704 instead of 717 us in tf32
+// (bench/results/h200-changes.json, strips of convolutions).
 func stripsFit(b *build.Builder, p contraction.Product, tasks int64) bool {
-	return p.Images == 0 || p.Images == 1 && p.Elements == contraction.Float32s && tasks <= int64(b.Target().VEUs)
+	if p.Images == 0 {
+		return true
+	}
+	return (p.Images == 1 || p.Elements == contraction.Float32s) && tasks <= int64(b.Target().VEUs)
 }
 
 // strip binds gemm_strip to the product.
