@@ -24,7 +24,7 @@ import (
 // TestMain makes this program act as rammerc in scripts.
 func TestMain(m *testing.M) {
 	testbuild.Unoptimised()
-	testscript.Main(m, map[string]func(){"rammerc": main})
+	testscript.Main(testbuild.Tests{M: m}, map[string]func(){"rammerc": main})
 }
 
 // TestScripts runs testdata/script/*.txtar. Beside testscript's own commands there are

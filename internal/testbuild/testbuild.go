@@ -1,17 +1,29 @@
 // Package testbuild says how tests build libraries for the emulator.
 package testbuild
 
-import "os"
+import (
+	"os"
+	"strings"
+)
 
 // Main runs the tests of a package, which build libraries in the given way, and ends the process when it has called
 // after. It is what a TestMain calls.
 func Main(tests interface{ Run() int }, build func(), after ...func()) {
 	build()
-	code := tests.Run()
+	code := Tests{tests}.Run()
 	for _, f := range after {
 		f()
 	}
 	os.Exit(code)
+}
+
+// Tests are the tests of a package. When they have run, what Unoptimised or Optimised made for them is deleted.
+type Tests struct{ M interface{ Run() int } }
+
+// Run runs them and returns their exit status.
+func (t Tests) Run() int {
+	defer removePrelude()
+	return t.M.Run()
 }
 
 // Unoptimised has what tests of this process and its children build for the emulator not optimised, unless $CXXFLAGS
@@ -23,6 +35,6 @@ func Optimised() { level("-O1") }
 
 func level(flag string) {
 	if os.Getenv("CXXFLAGS") == "" {
-		os.Setenv("CXXFLAGS", flag)
+		os.Setenv("CXXFLAGS", strings.TrimSpace(flag+" "+prelude(flag)))
 	}
 }
