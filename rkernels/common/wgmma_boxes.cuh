@@ -91,6 +91,19 @@ RT_DEVICE void drain_rows(const rt::Task& t, const typename T::Acc& acc, float* 
   }
 }
 
+// A tile of so many of a tile's columns, which a group by itself stores.
+template <class T, int Columns>
+struct ColumnsOf : T {
+  static constexpr int BN = Columns, KG = 1;
+  using Acc = typename T::Sum[Columns / 2];
+};
+
+// How many columns the first of two groups that share k finishes, and whether each may store its own by itself.
+template <class T>
+constexpr int kFirstColumns = (T::BN + 63) / 64 * 32;
+template <class T, class Epi>
+constexpr bool kDrainsShared = T::KG == 2 && kDrainsAlone<ColumnsOf<T, kFirstColumns<T>>, Epi>;
+
 // What two groups that share k do with their sums: each finishes some of the tile's columns, and gives the other one
 // the sums of the others. These go through memory that a thread of one group shares with the same thread of the other
 // one, so that no lanes meet in a bank:
@@ -99,20 +112,13 @@ RT_DEVICE void drain_rows(const rt::Task& t, const typename T::Acc& acc, float* 
 //   group 1   puts columns  0 … 31 │ adds what it finds to columns 32 … 63, and stores them
 template <class T, class Epi>
 class SharedDrain {
-  static_assert(T::KG == 2);
-  static constexpr int kFirst = (T::BN + 63) / 64 * 32, kSecond = T::BN - kFirst;  // columns that a group finishes
-  template <int Columns>
-  struct Part : T {
-    static constexpr int BN = Columns, KG = 1;
-    using Acc = typename T::Sum[Columns / 2];
-  };
+  static_assert(kDrainsShared<T, Epi>);
+  static constexpr int kFirst = kFirstColumns<T>, kSecond = T::BN - kFirst;  // columns that a group finishes
   using Sums = Pack<typename T::Sum, 4>;
   template <int Columns>
-  using Drain = GroupDrain<Part<Columns>, Epi>;
+  using Drain = GroupDrain<ColumnsOf<T, Columns>, Epi>;
 
  public:
-  static constexpr bool kPossible = kDrainsAlone<Part<kFirst>, Epi>;
-  static constexpr bool kMayBeEarly = Drain<kFirst>::kMayBeEarly;
   using Early = typename Drain<kFirst>::Early;
 
   // `between` is free for 256 bytes for each column when all groups have come here.
@@ -172,7 +178,7 @@ class SharedDrain {
   template <int From, int Columns>
   RT_DEVICE void finish(const typename T::Acc& acc, const Early& early) const {
     const Sums* found = shared(at_.kg);
-    typename Part<Columns>::Acc sums;
+    typename ColumnsOf<T, Columns>::Acc sums;
     RT_UNROLL
     for (int i = 0; i < Columns / 8; ++i) {
       const Sums more = found[i * kNext];
@@ -232,7 +238,7 @@ RT_DEVICE void multiply_and_store(const rt::Task& t, const rt::Operand3& out, co
     }
     run(acc);
     drain_rows<T, Epi>(t, acc, sums, at.group, at.row, out, epi, tile);
-  } else if constexpr (SharedDrain<T, Epi>::kPossible) {
+  } else if constexpr (kDrainsShared<T, Epi>) {
     const SharedDrain<T, Epi> drain(t, T::first(t), out, epi, tile);
     typename SharedDrain<T, Epi>::Early early;
     drain.load(early);
