@@ -33,7 +33,16 @@ func TestStrips(t *testing.T) {
 			"%m = MatMul(%px, %pb)\n%s = Add(%m, %pc)\n%z = Add(%s, %pr)", "%z", "%x, %b, %c, %r"),
 		Out: "%y",
 	}
-	cases := []Case{c.Stored(precision.FP16), c.Stored(precision.BF16)}
+	// One of the epilogue's operands is the same for all columns of a row.
+	scaled := Case{
+		Name: "rows of two operands", Of: "gemm_strip", SMs: 5, Precision: precision.TF32,
+		In: "%x: float32[257,200], %r: float32[257,96], %q: float32[257,1]",
+		Body: Weights("b", 200, 96) + Fused("MatMul",
+			"%px: float32[257,200], %pb: float32[200,96], %pr: float32[257,96], %pq: float32[257,1]",
+			"%m = MatMul(%px, %pb)\n%s = Add(%m, %pr)\n%z = Mul(%s, %pq)", "%z", "%x, %b, %r, %q"),
+		Out: "%y",
+	}
+	cases := []Case{scaled, c.Stored(precision.FP16), c.Stored(precision.BF16)}
 	c.Precision = precision.TF32
 	Check(t, append(cases, c))
 }

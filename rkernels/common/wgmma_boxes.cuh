@@ -117,6 +117,7 @@ class SharedDrain {
   using Sums = Pack<typename T::Sum, 4>;
   template <int Columns>
   using Drain = GroupDrain<ColumnsOf<T, Columns>, Epi>;
+  static constexpr bool kEarly = Drain<kFirst>::kMayBeEarly;
 
  public:
   using Early = typename Drain<kFirst>::Early;
@@ -126,8 +127,9 @@ class SharedDrain {
                         const TilePlace& tile)
       : t_(t), between_(between), out_(out), epi_(epi), tile_(tile), at_(t.tid) {}
 
-  // Asks for what the epilogue needs of rows, before the sums are there.
+  // Asks for what the epilogue needs of rows, before the sums are there, if that fits registers in both groups.
   RT_DEVICE void load(Early& early) const {
+    if constexpr (!kEarly) return;
     if (at_.kg == 0) {
       drain<0, kFirst>().load(early);
     } else if constexpr (kSecond > 0) {
@@ -185,7 +187,11 @@ class SharedDrain {
       RT_UNROLL
       for (int v = 0; v < 4; ++v) sums[4 * i + v] = acc[From / 2 + 4 * i + v] + more.v[v];
     }
-    drain<From, Columns>().store(sums, early);
+    if constexpr (kEarly) {
+      drain<From, Columns>().store(sums, early);
+    } else {
+      drain<From, Columns>().store(sums);
+    }
   }
 
   const rt::Task& t_;
