@@ -13,7 +13,7 @@ import (
 )
 
 // standardHeaders are those of the standard library that emulated programs include. They are a quarter of what a program
-// takes to be compiled without optimisation, so tests have them precompiled once: the decoders' take 181 instead of 211 s.
+// takes to be compiled without optimisation, so tests have them precompiled once.
 // A header that emitted sources forget shows where they are built without: in README's first command, and by nvcc.
 var standardHeaders = strings.Fields(`algorithm atomic cerrno climits cmath concepts cstdarg cstddef cstdint cstdio cstdlib
 	cstring ctime deque functional initializer_list limits map memory mutex new string system_error thread type_traits
@@ -32,7 +32,7 @@ func prelude(flag string) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if version, err := cxx.Version(ctx); err != nil || strings.Contains(version, "clang") {
+	if !takesPrelude(ctx, cxx) {
 		return ""
 	}
 	dir, err := os.MkdirTemp("", "rammer-prelude-")
@@ -55,6 +55,12 @@ func prelude(flag string) string {
 		return ""
 	}
 	return "-include " + header
+}
+
+// takesPrelude reports whether the compiler is g++.
+func takesPrelude(ctx context.Context, cxx *toolchain.Cxx) bool {
+	version, err := cxx.Version(ctx)
+	return err == nil && !strings.Contains(version, "clang")
 }
 
 // removePrelude deletes the precompiled header.

@@ -12,16 +12,16 @@ import (
 // Libraries are built with the flags of the precompiled header, or the compiler would read the headers themselves.
 func TestLibrariesTakeThePrelude(t *testing.T) {
 	t.Setenv("CXXFLAGS", "")
+	cxx, err := toolchain.FindCxx("")
+	if err != nil || !takesPrelude(t.Context(), cxx) {
+		t.Skip("the C++ compiler is not g++")
+	}
 	for _, level := range []string{"-O0", "-O1"} {
 		t.Run(level, func(t *testing.T) {
 			flags := prelude(level)
 			t.Cleanup(removePrelude)
 			if flags == "" {
-				t.Skip("there is no g++")
-			}
-			cxx, err := toolchain.FindCxx("")
-			if err != nil {
-				t.Fatal(err)
+				t.Fatal("the headers could not be precompiled")
 			}
 			dir := t.TempDir()
 			source := "int f() { return static_cast<int>(std::vector<int>{1}.size()); }\n"
