@@ -12,7 +12,7 @@ import (
 func TestProductsOfBoxes(t *testing.T) {
 	var cases []Case
 	for _, c := range []struct{ m, k, n int }{
-		{513, 36, 140},
+		{513, 36, 140}, {257, 340, 72},
 	} {
 		cases = append(cases, Case{
 			Name: fmt.Sprintf("%dx%dx%d", c.m, c.k, c.n), Precision: precision.TF32,
@@ -95,6 +95,41 @@ func TestConvTurns(t *testing.T) {
 		conv(2, "2,64,23,27", []int{136, 64, 2, 2}, "strides = [2, 1], pads = [0, 0, 1, 1]"),
 		conv(3, "2,128,19,21", []int{328, 128, 1, 1}, "strides = [1, 2]"),
 		conv(1, "1,64,16,13", []int{72, 64, 3, 3}, "dilations = [2, 3], pads = [2, 3, 1, 0]"),
+		residual,
+	}
+	var all []Case
+	for _, c := range OnlyChannelsLast(cases) {
+		all = append(all, c.Stored(precision.FP16))
+		c.Precision = precision.TF32
+		all = append(all, c)
+	}
+	all = append(all, OnlyChannelsLast([]Case{residual})[0].Stored(precision.BF16))
+	Check(t, all)
+}
+
+// TestConvStrips checks convolutions whose operands the copy engine brings: positions over the ends of lines, channels
+// that are no whole box, an odd number of boxes for groups that share k, splits of the sum within and between taps,
+// channels of the last tile that do not exist, and a residual.
+func TestConvStrips(t *testing.T) {
+	conv := func(x string, w []int, attrs string) Case {
+		c := ConvCase("Conv", x, w, w[0], attrs)
+		c.SMs, c.Of = 64, "conv_strip"
+		return c
+	}
+	residual := Case{
+		Name: "residual", Of: "conv_strip", SMs: 32, In: "%x: float32[1,48,15,13], %rt: float32[1,104,15,13]",
+		Body: "%r = Neg(%rt)\n" + Weights("w", 104, 48, 3, 3) + Weights("b", 104) + Fused("Conv",
+			"%px: float32[1,48,15,13], %pw: float32[104,48,3,3], %pb: float32[104], %pr: float32[1,104,15,13]",
+			"%m = Conv(%px, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z",
+			"%x, %w, %b, %r"), Out: "%y",
+	}
+	cases := []Case{
+		conv("1,32,17,13", []int{64, 32, 3, 3}, "pads = [1, 1, 1, 1]"),
+		conv("1,72,23,27", []int{136, 72, 2, 2}, "strides = [2, 1], pads = [0, 0, 1, 1]"),
+		conv("1,40,19,21", []int{72, 40, 1, 1}, "strides = [1, 2]"),
+		conv("1,8,16,13", []int{40, 8, 3, 3}, "dilations = [2, 3], pads = [2, 3, 1, 0]"),
+		conv("1,160,9,9", []int{72, 160, 1, 7}, "pads = [0, 3, 0, 3]"),
+		conv("1,448,8,8", []int{48, 448, 3, 3}, "pads = [1, 1, 1, 1]"),
 		residual,
 	}
 	var all []Case

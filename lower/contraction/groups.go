@@ -129,9 +129,9 @@ func groupsTakeNarrow(p precision.Precision, e Elements) bool {
 // them warp groups make in the same time.
 func groupRatio(d ir.DType) int64 { return int64(ir.Float32.Size() / d.Size()) }
 
-// groupDepth is how many values of k make a stage of 128 bytes of a tile of warp groups. Groups that share k have such
+// GroupDepth is how many values of k make a stage of 128 bytes of a tile of warp groups. Groups that share k have such
 // a stage each, but for those of three products.
-func (s TileShape) groupDepth() int64 {
+func (s TileShape) GroupDepth() int64 {
 	if s.split {
 		return s.BK
 	}
@@ -221,7 +221,7 @@ const (
 // Wide is how many tiles an rTask has that lie beside each other.
 func (s TileShape) Wide() int64 { return max(1, s.wide) }
 
-// StripParams are the template arguments of gemm_strip.
+// StripParams are the template arguments of gemm_strip and conv_strip.
 func (s TileShape) StripParams(functors ...any) []any {
 	return append([]any{s.BM, s.BN, s.kg, s.st, s.products, s.multiplied}, functors...)
 }

@@ -291,7 +291,7 @@ func (s TileShape) Multiplications(e Elements, k, busy float64) roperator.Work {
 	case s.Strip():
 		w.TensorFlops = s.stripFlops(math.Ceil(k/float64(s.BK)), busy)
 	case s.groups:
-		w.TensorFlops = s.groupFlops(flops, math.Ceil(k/float64(s.groupDepth())))
+		w.TensorFlops = s.groupFlops(flops, math.Ceil(k/float64(s.GroupDepth())))
 	case s.multiplied == ir.Int8:
 		w.TensorFlops = flops*integerShare + integerDrain*float64(s.BM*s.BN)
 	case s.products > 0:

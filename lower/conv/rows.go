@@ -2,6 +2,7 @@ package conv
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
@@ -127,8 +128,9 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 	tasks := func(s contraction.TileShape) int64 {
 		return c.images * c.groups * build.CeilDiv(c.positions(), s.BM) * build.CeilDiv(c.outC, s.BN)
 	}
+	strips := c.stripShapes(b)
 	patches, groups, blocks := single.patchTiles(b), single.groupTiles(b), c.blockTiles(b)
-	splits := contraction.SplitsFor(b.Target(), c.elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape),
+	splits := contraction.SplitsFor(b.Target(), c.elements, slices.Concat(shapes, strips), tasks, c.inC*c.taps(), ir.Count(c.tail.Shape),
 		b.Share(g), append(c.splitTaps(b), c.splitBlocks(b, blocks)...)...)
 	if len(patches)+len(groups) > 0 {
 		splits = 1
@@ -138,6 +140,7 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 	}
 	taps := c.tapTiles(b, splits)
 	turns := c.turnTiles(b, splits, b.Share(g))
+	strips = c.splitStrips(b, strips, splits)
 	contraction.AddSplit(b, g, c.kind, c.elements, c.tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
 			var out []*roperator.Candidate
@@ -155,6 +158,11 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 			}
 			for _, s := range turns {
 				out = append(out, c.turnCandidate(b, s, t))
+			}
+			for _, s := range strips {
+				if !s.LateRows(t.BytesPerElement()) {
+					out = append(out, c.stripCandidate(b, s, t, splits))
+				}
 			}
 			for _, p := range groups {
 				out = append(out, single.groupCandidate(b, p, t, c.images < single.images))

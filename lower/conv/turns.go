@@ -16,11 +16,11 @@ const (
 	mostStride = 8
 )
 
-// boxable reports whether the copy engine can bring what the filter meets: channels-last images with whole boxes of
-// channels, one deep, multiplied as they are or in tf32.
-func (c *convolution) boxable(b *build.Builder) bool {
+// boxable reports whether the copy engine can bring what the filter meets: channels-last images one deep, multiplied as
+// they are or in tf32.
+func (c *convolution) boxable() bool {
 	size := int64(c.x.DType().Size())
-	if c.prologue != nil || c.groups != 1 || c.images != 1 || c.inC*size%128 != 0 ||
+	if c.prologue != nil || c.groups != 1 || c.images != 1 ||
 		!contraction.Boxable(c.elements) || c.x.Buf.Kind == roperator.Const {
 		return false
 	}
@@ -35,22 +35,26 @@ func (c *convolution) boxable(b *build.Builder) bool {
 			return false
 		}
 	}
-	return c.x.Stride(1) == 1 && c.x.Offset*size%16 == 0 &&
-		(c.x.Buf.Kind == roperator.Arena || b.TakeCallerMap(schema.MaxCallerMaps))
+	return c.x.Stride(1) == 1 && c.x.Offset*size%16 == 0
+}
+
+// takesMap reports whether there is a tensor map for the images. Those of callers have a few.
+func (c *convolution) takesMap(b *build.Builder) bool {
+	return c.x.Buf.Kind == roperator.Arena || b.TakeCallerMap(schema.MaxCallerMaps)
 }
 
 // turnTiles are the tiles of conv_turns for a convolution whose sums are split into so many. rOperators beside it, which
 // leave it a share of the device, would have other tiles of warp groups in the same kernel, for which registers are too
 // few.
 func (c *convolution) turnTiles(b *build.Builder, splits int64, share float64) []contraction.TurnShape {
-	if splits > 1 || share < 1 || !c.wholeRuns() {
+	if splits > 1 || share < 1 || !c.wholeRuns() || c.inC*int64(c.x.DType().Size())%128 != 0 {
 		return nil
 	}
 	p := contraction.Turning{
 		Elements: c.elements, M: c.positions(), N: c.outC, RowBytes: c.seenBytes(1), Conv: true,
 	}
 	out := p.Turns(b.Target(), b.Precision())
-	if len(out) == 0 || !c.boxable(b) {
+	if len(out) == 0 || !c.boxable() || !c.takesMap(b) {
 		return nil
 	}
 	return out

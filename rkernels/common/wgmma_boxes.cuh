@@ -65,6 +65,51 @@ RT_DEVICE void send_boxes(const rt::Task& t, char* at, const Walk& walk, int sta
   sender.refill(stages - first);
 }
 
+// Multiplies the rows of the thread's group by the columns of tile after tile, as their boxes come.
+template <class T>
+class BoxGroup {
+ public:
+  RT_DEVICE explicit BoxGroup(const rt::Task& t)
+      : boxes_(t, T::first(t), 0),
+        rows_(at(t).kg * 128 * T::BM + at(t).row * 128),
+        columns_(T::kBytesA + at(t).kg * 128 * T::BN),
+        kg_(at(t).kg) {}
+
+  // Adds the products of the next tile, of so many stages, to acc. Of the rows no more than so many boxes come, in turn
+  // for groups that share k: in the last stage of all there may be one for the first group alone.
+  RT_DEVICE void run(int stages, int boxes, typename T::Acc& acc) {
+    int count = stages;
+    if constexpr (T::KG > 1) {
+      const int mine = (boxes + T::KG - 1 - kg_) / T::KG;
+      count = mine < stages ? mine : stages;
+    }
+    RK_UNROLL(1)
+    for (int s = 0; s < count; ++s) {
+      // The places of the operands are found while their boxes are waited for.
+      const char* stage = boxes_.ahead();
+      const rt::OperandPlace rows = rt::operand_in_warp(stage + rows_), columns = rt::operand_in_warp(stage + columns_);
+      boxes_.take();
+      rt::multiply_begin();
+      RT_UNROLL
+      for (int k = 0; k < T::kSlice / T::kDeep; ++k) {
+        begin_product<T>(rows + 32 * k, columns + k * (2 * T::kPitch), true, acc);
+      }
+      rt::multiply_end();
+      rt::multiplied_but<1>();
+      if (s > 0) boxes_.done();
+    }
+    rt::multiplied(acc);
+    if (T::KG == 1 || count > 0) boxes_.done();
+  }
+
+ private:
+  RT_DEVICE static typename T::At at(const rt::Task& t) { return typename T::At(t.tid); }
+
+  typename T::Rings::Reader boxes_;
+  int rows_, columns_;  // where the group's operands are in a stage
+  int kg_;
+};
+
 // Stores a group's sums of 64 rows of a tile, from the given row on, through the epilogue, T::kColumns columns after
 // another, and through shared memory of its own.
 template <class T, class Epi>

@@ -38,14 +38,13 @@ struct ConvTurns {
     using Walk = rt::ImageWalk<T::BM>;
 
    public:
-    static constexpr int kBytes = Walk::kBytes;
     static constexpr bool kConstant = false;
     RT_DEVICE Rows(const rt::Task& t, const Args& a, int m, int wide)
         : a_(a), walk_(t, a.x, a.taps, T::kSlice), m_(m), wide_(wide) {
       turn();
     }
     RT_DEVICE void prefetch() const { walk_.prefetch(); }
-    RT_DEVICE void fill(char* stage, uint64_t* full, int) const { walk_.fill(stage, full); }
+    RT_DEVICE uint32_t fill(char* stage, uint64_t* full, int) const { return walk_.fill(stage, full); }
     RT_DEVICE void next() {
       if (--left_ > 0) return walk_.next();
       if (++column_ == wide_) column_ = 0, ++m_;

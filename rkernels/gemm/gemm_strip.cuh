@@ -52,51 +52,14 @@ struct GemmStrip {
                                            stages);
     }
     t.wait_for_inputs();
-    Group group(t);
+    BoxGroup<T> group(t);
+    const int boxes = static_cast<int>(a.a.columns + T::kSlice - 1) / T::kSlice - kt0 * KG;
     RK_UNROLL(1)
     for (int i = 0; i < tiles; ++i) {
       multiply_and_store<T, Epi>(t, a.out, a.epi, {split, m0, (first + i) * BN, a.M, a.N},
-                                 [&](typename T::Acc& acc) { group.run(count, acc); });
+                                 [&](typename T::Acc& acc) { group.run(count, boxes, acc); });
     }
   }
-
- private:
-  // Multiplies the rows of the thread's group by the columns of tile after tile.
-  class Group {
-   public:
-    RT_DEVICE explicit Group(const rt::Task& t)
-        : boxes_(t, T::first(t), 0),
-          rows_(at(t).kg * 128 * BM + at(t).row * 128),
-          columns_(T::kBytesA + at(t).kg * 128 * BN) {}
-
-    // Adds the products of the next tile, of so many stages, to acc.
-    RT_DEVICE void run(int count, typename T::Acc& acc) {
-      RK_UNROLL(1)
-      for (int s = 0; s < count; ++s) {
-        // The places of the operands are found while their boxes are waited for.
-        const char* stage = boxes_.ahead();
-        const rt::OperandPlace rows = rt::operand_in_warp(stage + rows_),
-                               columns = rt::operand_in_warp(stage + columns_);
-        boxes_.take();
-        rt::multiply_begin();
-        RT_UNROLL
-        for (int k = 0; k < T::kSlice / T::kDeep; ++k) {
-          begin_product<T>(rows + 32 * k, columns + k * (2 * T::kPitch), true, acc);
-        }
-        rt::multiply_end();
-        rt::multiplied_but<1>();
-        if (s > 0) boxes_.done();
-      }
-      rt::multiplied(acc);
-      boxes_.done();
-    }
-
-   private:
-    RT_DEVICE static typename T::At at(const rt::Task& t) { return typename T::At(t.tid); }
-
-    typename T::Rings::Reader boxes_;
-    int rows_, columns_;  // where the group's operands are in a stage
-  };
 };
 
 }  // namespace rk

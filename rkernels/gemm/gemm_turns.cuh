@@ -36,12 +36,11 @@ struct GemmTurns {
     using Walk = typename T::Base::Rows;
 
    public:
-    static constexpr int kBytes = Walk::kBytes;
     static constexpr bool kConstant = false;
     RT_DEVICE Rows(const rt::Task& t, const Args& a, int m, int wide)
         : walk_(t, a.a, 0, m * T::BM, T::kSlice, wide * a.tiles_k, T::BM), count_(a.tiles_k), left_(a.tiles_k) {}
     RT_DEVICE void prefetch() const { walk_.prefetch(); }
-    RT_DEVICE void fill(char* stage, uint64_t* full, int ring) const { walk_.fill(stage, full, ring); }
+    RT_DEVICE uint32_t fill(char* stage, uint64_t* full, int ring) const { return walk_.fill(stage, full, ring); }
     RT_DEVICE void next() {
       walk_.next();
       if (--left_ == 0) walk_.rewind(), left_ = count_;

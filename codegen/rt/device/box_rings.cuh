@@ -87,8 +87,8 @@ struct BoxRings {
   };
 
   // What the sender's lanes call, all of them. Which boxes come says the walk: fill(stage, full, ring) sends for those
-  // of a ring's next stage, which are kBytes, and next() goes on to the stage behind it. kConstant says that they are
-  // of a constant.
+  // of a ring's next stage and returns their bytes, and next() goes on to the stage behind it. kConstant says that they
+  // are of a constant.
   template <class Walk>
   class Sender {
    public:
@@ -132,8 +132,7 @@ struct BoxRings {
       RT_UNROLL
       for (int r = 0; r < Rings; ++r) {
         uint64_t* bar = full(at_, r) + s;
-        walk_.fill(stages(at_, r) + s * kStageBytes, bar, r);
-        detail::boxes_sent(bar, Walk::kBytes);
+        detail::boxes_sent(bar, walk_.fill(stages(at_, r) + s * kStageBytes, bar, r));
       }
       walk_.next();
     }
@@ -192,12 +191,12 @@ class BoxSource {
 
 // The boxes of a matrix's tiles: a stage has Boxes of Rows rows beside each other, and a ring's rows are below those of
 // the ring before. The first stage begins at the given column, and a box is `width` columns wide. A tile has `count`
-// stages; those of the next one begin at the same column, `down` rows below.
+// stages; those of the next one begin at the same column, `down` rows below. Boxes that are beside the matrix do not
+// come.
 template <int Rows, int Boxes>
 class MatrixWalk : BoxSource {
  public:
   using BoxSource::prefetch;
-  static constexpr int kBytes = 128 * Rows * Boxes;
   static constexpr bool kConstant = false;
   RT_DEVICE MatrixWalk(const Task& t, const TiledMatrix& m, int column, int row, int width, int count, int down)
       : BoxSource(t, m),
@@ -207,12 +206,17 @@ class MatrixWalk : BoxSource {
         width_(static_cast<uint32_t>(width)),
         down_(static_cast<uint32_t>(down)),
         count_(count) {}
-  RT_DEVICE void fill(char* stage, uint64_t* full, int ring) const {
+  RT_DEVICE uint32_t fill(char* stage, uint64_t* full, int ring) const {
+    uint32_t bytes = 0;
     RT_UNROLL
     for (int b = 0; b < Boxes; ++b) {
-      detail::fill_box(stage + b * 128 * Rows, full, map_, first_, matrix_, column_ + static_cast<uint32_t>(b) * width_,
+      const uint32_t column = column_ + static_cast<uint32_t>(b) * width_;
+      if (b > 0 && column >= matrix_.columns) continue;
+      detail::fill_box(stage + b * 128 * Rows, full, map_, first_, matrix_, column,
                        row_ + static_cast<uint32_t>(ring * Rows));
+      bytes += 128 * Rows;
     }
+    return bytes;
   }
   RT_DEVICE void next() {
     column_ += Boxes * width_;
@@ -239,16 +243,16 @@ template <int Rows, int Boxes, int At>
 class PackedWalk : BoxSource {
  public:
   using BoxSource::prefetch;
-  static constexpr int kBytes = 128 * Rows * Boxes;
   static constexpr bool kConstant = true;
   RT_DEVICE PackedWalk(const Task& t, const TiledMatrix& m, int begin, int end)
       : BoxSource(t, m), begin_(static_cast<uint32_t>(begin)), end_(static_cast<uint32_t>(end)), row_(begin_) {}
-  RT_DEVICE void fill(char* stage, uint64_t* full, int) const {
+  RT_DEVICE uint32_t fill(char* stage, uint64_t* full, int) const {
     RT_UNROLL
     for (int b = 0; b < Boxes; ++b) {
       const uint32_t down = static_cast<uint32_t>(b * Rows);
       detail::fill_box(stage + At + b * 128 * Rows, full, map_, first_, matrix_, 0, row_ + down);
     }
+    return 128 * Rows * Boxes;
   }
   RT_DEVICE void next() {
     row_ += Boxes * Rows;
@@ -265,7 +269,7 @@ struct FilterTaps {
 };
 
 // What a filter meets of images at Rows positions, one after another: a box is `width` channels of a tap, and those of
-// the next tap are behind the last channels.
+// the next tap are behind the last channels. The last box of a tap may have fewer of them.
 template <int Rows>
 class ImageWalk : BoxSource {
  public:
@@ -277,8 +281,14 @@ class ImageWalk : BoxSource {
       : BoxSource(t, m), taps_(taps), width_(static_cast<uint32_t>(width)) {}
   // Begins with the filter's first tap at the given position.
   RT_DEVICE void begin(const Position& first) { at_ = first, channel_ = x_ = y_ = 0; }
-  RT_DEVICE void fill(char* stage, uint64_t* full) const {
+  // Goes on from there by so many boxes.
+  RT_DEVICE void skip(uint32_t boxes) {
+    const uint32_t of_tap = (taps_.channels + width_ - 1) / width_, tap = boxes / of_tap;
+    channel_ = boxes % of_tap * width_, x_ = tap % taps_.width * taps_.step_x, y_ = tap / taps_.width * taps_.step_y;
+  }
+  RT_DEVICE uint32_t fill(char* stage, uint64_t* full) const {
     detail::fill_patch(stage, full, map_, first_, matrix_, channel_, at_, x_, y_);
+    return kBytes;
   }
   RT_DEVICE void next() {
     channel_ += width_;
