@@ -6,12 +6,13 @@ import "github.com/rammerc/rammerc/ir"
 
 // prologues moves a unary operator into the groups of all its users, if each of them takes it. The operator is then
 // computed in each of these groups, and its result is never stored. Going from the end of the graph, a chain of such
-// operators moves as a whole.
+// operators moves as a whole. Operators stay that others without an anchor can be joined with: these store a result
+// anyway, and operands that are loaded as they are leave more kernels to choose from.
 func (f *fuser) prologues() {
 	before := map[*ir.Node][]*fusion{} // the groups into which an operator has moved
 	for i := len(f.g.Nodes) - 1; i >= 0; i-- {
 		n := f.g.Nodes[i]
-		if n.Domain != "" || !isElementwise(n) || f.group[n] != nil || !unary(n) {
+		if n.Domain != "" || !isElementwise(n) || f.group[n] != nil || !unary(n) || f.joinsMap(n) {
 			continue
 		}
 		users := f.users[n.Outputs[0]]
@@ -33,6 +34,17 @@ func (f *fuser) prologues() {
 		}
 		f.group[n], before[n] = into[0], into
 	}
+}
+
+// joinsMap reports whether the unary operator n will be in a group without an anchor, with what computes its operand for
+// it alone.
+func (f *fuser) joinsMap(n *ir.Node) bool {
+	m := n.Inputs[0].Def
+	if m == nil || !isElementwise(m) || f.group[m] != nil || !constantShapes(m) || len(m.Outputs) != 1 ||
+		len(f.users[m.Outputs[0]]) != 1 || !computable(m) || !computable(n) {
+		return false
+	}
+	return !unary(m) || f.joinsMap(m)
 }
 
 // takes reports whether u may apply n to what it loads: whether u is an anchor, or an operator that has moved into the

@@ -13,7 +13,7 @@ var recipes = []func(r *generator, x *ir.Value){
 	unaryRecipe, unaryRecipe, constantRecipe, constantRecipe, constantRecipe, pairRecipe,
 	clipRecipe, castRecipe, matMulRecipe, gemmRecipe, convRecipe, convRecipe, batchNormRecipe, exciteRecipe, rollRecipe,
 	softmaxRecipe, layerNormRecipe, geluRecipe, attentionRecipe, attentionRecipe, reshapeRecipe, flattenRecipe, transposeRecipe,
-	whereRecipe, reduceRecipe, repeatRecipe, ifRecipe, sliceRecipe, concatRecipe, sunkRecipe,
+	whereRecipe, reduceRecipe, repeatRecipe, ifRecipe, sliceRecipe, concatRecipe, layersRecipe, sunkRecipe,
 	acrossRecipe,
 	spectrumRecipe, loopRecipe, cellRecipe, rotaryRecipe, cacheRecipe, projectionsRecipe, projectionsRecipe,
 }

@@ -88,3 +88,21 @@ func concatRecipe(r *generator, x *ir.Value) {
 	y := r.pickShaped(x)
 	r.keep(r.node("Concat", ir.Attrs{"axis": ir.IntAttr(-1)}, x, y))
 }
+
+// layersRecipe concatenates what each of some layers makes of all before it.
+func layersRecipe(r *generator, x *ir.Value) {
+	if _, ok := extent(x, -1); !ok {
+		return
+	}
+	parts := []*ir.Value{x, r.node("Neg", nil, x)}
+	for range 2 + r.random.IntN(2) {
+		v := r.node("Concat", ir.Attrs{"axis": ir.IntAttr(-1)}, parts...)
+		next := r.node("Tanh", nil, r.either("Mul", v, r.node("Relu", nil, v)))
+		if r.random.IntN(2) == 0 {
+			parts = append(parts, next)
+		} else {
+			parts = append([]*ir.Value{next}, parts...)
+		}
+	}
+	r.keep(r.node("Concat", ir.Attrs{"axis": ir.IntAttr(-1)}, parts...))
+}

@@ -25,6 +25,7 @@ var idioms = []idiom{
 	{"conv, norm, activation", growConvNorm},
 	{"conv, affine", growConvAffine},
 	{"affine, activation, conv", growPreActivated},
+	{"dense block", growDenseBlock},
 	{"dense layer", growDense},
 	{"squeeze and excite", growExcite},
 	{"branches", growBranches},

@@ -44,6 +44,28 @@ func growPreActivated(r *generator) {
 	}
 }
 
+// growDenseBlock is a block of DenseNet: each layer takes what all before it have made.
+func growDenseBlock(r *generator) {
+	parts := []*ir.Value{r.image()}
+	for range 2 + r.IntN(3) {
+		x := parts[0]
+		if len(parts) > 1 {
+			x = r.node("Concat", ir.Attrs{"axis": ir.IntAttr(1)}, parts...)
+		}
+		y := x
+		if r.one(2) {
+			y = r.activation(r.affine(y, 1+r.IntN(2)))
+		}
+		y = r.conv(y)
+		if slices.Equal(dimsOf(x)[2:], dimsOf(y)[2:]) && x.DType == y.DType && dimsOf(x)[0] == dimsOf(y)[0] {
+			parts = append(parts, y)
+		} else {
+			parts = append(parts, r.activation(x))
+		}
+	}
+	r.node("Concat", ir.Attrs{"axis": ir.IntAttr(1)}, parts...)
+}
+
 // affine adds operators on each channel of an image.
 func (r *generator) affine(y *ir.Value, count int) *ir.Value {
 	c := slices.Repeat([]int64{1}, rankOf(y)-1)
