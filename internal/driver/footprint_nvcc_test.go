@@ -34,9 +34,9 @@ func needMeasuredNVCC(t *testing.T) {
 var moreCode = map[string]int64{
 	// All registers of a tile's sums are named in its code one by one, and what comes next is fetched in two places, into
 	// registers of either parity.
-	"gemm_wgmma": 17 << 10, // numbers of float32 are split in parts as well
-	"conv_wgmma": 20 << 10, // the places of an image's rows are computed as well
-	"gemm_strip": 16 << 10, // likewise
+	"gemm_wgmma": 17 << 10,                         // numbers of float32 are split in parts as well
+	"conv_wgmma": 20 << 10,                         // the places of an image's rows are computed as well
+	"gemm_strip": 16 << 10, "conv_strip": 16 << 10, // likewise
 	// The sums of a tile's two halves are in registers of their own, and leave by code of their own.
 	"conv_turns": 20 << 10, "gemm_turns": 20 << 10,
 	// What an epilogue adds waits in registers for all packs of a tile, each of which stands there by itself.
@@ -145,7 +145,7 @@ func TestCodeOfLargeTilesIsSmall(t *testing.T) {
 	for precision, tiles := range map[string][]string{
 		"strict": {"conv_tiled_", "conv_pointwise_", "gemm_tiled_", "TM8_TN8"},
 		"fp32":   {"gemm_wgmma_", "Products3"},
-		"tf32":   {"conv_taps_", "conv_groups_", "conv_turns_", "conv_wgmma_", "gemm_strip_", "Products1"},
+		"tf32":   {"conv_taps_", "conv_groups_", "conv_turns_", "conv_wgmma_", "gemm_strip_", "conv_strip_", "Products1"},
 		"fp16":   {"conv_wgmma_", "rk__half_rk__half"},
 	} {
 		t.Run(precision, func(t *testing.T) {

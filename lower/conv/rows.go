@@ -130,8 +130,8 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 	}
 	strips := c.stripShapes(b)
 	patches, groups, blocks := single.patchTiles(b), single.groupTiles(b), c.blockTiles(b)
-	splits := contraction.SplitsFor(b.Target(), c.elements, slices.Concat(shapes, strips), tasks, c.inC*c.taps(), ir.Count(c.tail.Shape),
-		b.Share(g), append(c.splitTaps(b), c.splitBlocks(b, blocks)...)...)
+	splits := contraction.SplitsFor(b.Target(), c.elements, slices.Concat(shapes, strips), tasks, c.inC*c.taps(),
+		ir.Count(c.tail.Shape), b.Share(g), append(c.splitTaps(b), c.splitBlocks(b, blocks)...)...)
 	if len(patches)+len(groups) > 0 {
 		splits = 1
 	}
@@ -159,11 +159,7 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 			for _, s := range turns {
 				out = append(out, c.turnCandidate(b, s, t))
 			}
-			for _, s := range strips {
-				if !s.LateRows(t.BytesPerElement()) {
-					out = append(out, c.stripCandidate(b, s, t, splits))
-				}
-			}
+			out = append(out, c.stripCandidates(b, strips, t, splits)...)
 			for _, p := range groups {
 				out = append(out, single.groupCandidate(b, p, t, c.images < single.images))
 			}

@@ -50,6 +50,18 @@ func (c *convolution) splitStrips(b *build.Builder, shapes []contraction.TileSha
 	return out
 }
 
+// stripCandidates are those of the tiles that do not wait long for what the epilogue adds to rows.
+func (c *convolution) stripCandidates(b *build.Builder, shapes []contraction.TileShape, t *tails.Tail,
+	splits int64) []*roperator.Candidate {
+	var out []*roperator.Candidate
+	for _, s := range shapes {
+		if !s.LateRows(t.BytesPerElement()) {
+			out = append(out, c.stripCandidate(b, s, t, splits))
+		}
+	}
+	return out
+}
+
 // stripCandidate is conv_strip. The copy engine can bring what the filter meets.
 func (c *convolution) stripCandidate(b *build.Builder, s contraction.TileShape, t *tails.Tail,
 	splits int64) *roperator.Candidate {

@@ -1,4 +1,4 @@
-// out[image][position][channel] = epilogue(Σ_k X[position][k] · W[k][channel]) in tf32 or 16 bits, summed in float32, for
+// out[position][channel] = epilogue(Σ_k X[position][k] · W[k][channel]) in tf32 or 16 bits, summed in float32, for
 // channels-last images and a constant filter, by warp groups whose operands the copy engine brings
 // (common/wgmma_boxes.cuh). What the filter meets of the images is boxes of BM positions by 128 bytes of a tap's
 // channels. It is gemm_strip's tile, one for an rTask.
@@ -9,7 +9,7 @@
 
 namespace rk {
 
-// With splits > 1 each rTask adds up a part of k only, and i0 is the split. Two groups that share k (KG) take one box of
+// With splits > 1 each rTask adds up a part of k only, and i0 is the split. Groups that share k (KG) take one box of
 // the same positions each.
 template <int BM, int BN, int KG, int ST, int Products, class E, class Epi>
 struct ConvStrip {
@@ -66,17 +66,18 @@ struct ConvStrip {
       if (first > 0) walk_.skip(static_cast<uint32_t>(first));
     }
     RT_DEVICE void prefetch() const { walk_.prefetch(); }
-    // Groups that share k have a box each, but for the last stage, where there may be one only.
+    // Groups that share k have a box each, but for the last stage, where there may be fewer.
     RT_DEVICE uint32_t fill(char* stage, uint64_t* full, int) {
-      uint32_t bytes = walk_.fill(stage, full);
-      if constexpr (KG == 2) {
+      uint32_t bytes = 0;
+      RT_UNROLL
+      for (int b = 0; b < KG; ++b) {
+        if (b > 0 && b >= left_) break;
+        bytes += walk_.fill(stage + b * 128 * BM, full);
         walk_.next();
-        if (left_ > 1) bytes += walk_.fill(stage + 128 * BM, full);
-        left_ -= 2;
       }
       return bytes;
     }
-    RT_DEVICE void next() { walk_.next(); }
+    RT_DEVICE void next() { left_ -= KG; }
 
    private:
     Walk walk_;
