@@ -45,7 +45,7 @@ var allowed = map[string]string{
 	"lower/contraction": families + "ir/axes lower/target lower/tails precision",
 	"lower/gemv":        families + "lower/target lower/tails lower/contraction lower/pack precision",
 	"lower/pointwise":   families + "lower/tails lower/contraction lower/pack",
-	"lower/gemm":        families + "lower/tails lower/contraction lower/pack lower/gemv lower/pointwise lower/target",
+	"lower/gemm":        families + "lower/tails lower/contraction lower/pack lower/gemv lower/norm lower/pointwise lower/target precision",
 	"lower/einsum":      families + "lower/tails lower/contraction lower/gemm",
 	"lower/custom":      families,
 	"lower/conv":        families + "lower/target lower/tails lower/contraction lower/pack lower/gemm lower/pointwise precision",

@@ -10,6 +10,11 @@ import (
 // it was measured. In float32 the code of such a product with eight rows takes 24 KB.
 const mostCentredRows = 4
 
+// Products of many rows normalise these where the device and the precision say so (Options.NormalisesRows), of which the
+// following are worth it: below, there are kernels for fewer rows, and above, a launch more counts for little beside what
+// every rTask of a row of tiles would do again.
+const fewestTiledRows, mostTiledRows = 65, 4096
+
 // absorbNorms makes products of few rows normalise the rows that they read. The time of such a product is that of its
 // weights, while a normalisation of few rows before it is a step of its own in which most of the device waits:
 //
@@ -22,19 +27,20 @@ const mostCentredRows = 4
 //
 //	Σ_k (x_k - mean)·w_k = Σ_k x_k·(w_k - Σ w/K)
 //
-// Requires: RMSNormalization and LayerNormalization recognised, constants folded. Leaves: rammer.RMSMatMul of at most 8
-// rows, 4 behind a LayerNormalization, with constant weights, in place of normalisations of the last axis all of whose
-// users are such products.
+// Products of many rows, which tensor cores multiply, do the same: what normalises before them is a launch of little work.
+//
+// Requires: RMSNormalization and LayerNormalization recognised, constants folded. Leaves: rammer.RMSMatMul with constant
+// weights, in place of normalisations of the last axis all of whose users are such products.
 func absorbNorms(c *Context, g *ir.Graph) (bool, error) {
 	uses := c.usesIn(g)
 	absorbs := map[*ir.Value]bool{}
 	for _, n := range g.Nodes {
-		if n.Is("LayerNormalization") && c.Opts.Weights == "" && absorbableLayerNorm(n, uses) {
+		if n.Is("LayerNormalization") && c.Opts.Weights == "" && c.absorbableLayerNorm(n, uses) {
 			absorbs[n.Outputs[0]] = true
 		}
 		if n.IsInternal("RMSNormalization") && n.Int("axis", -1) == int64(len(n.Inputs[0].Shape))-1 &&
 			n.Outputs[0].DType == ir.Float32 && constOf(n.Inputs[1]) != nil &&
-			onlyFewRows(uses[n.Outputs[0]], n.Outputs[0], mostRows) {
+			c.onlyAbsorbing(uses[n.Outputs[0]], n.Outputs[0], mostRows) {
 			absorbs[n.Outputs[0]] = true
 		}
 	}
@@ -67,12 +73,12 @@ func absorbNorms(c *Context, g *ir.Graph) (bool, error) {
 	}), nil
 }
 
-// absorbableLayerNorm reports whether products of few rows are all that use a LayerNormalization, and whether its bias,
-// if it has one, can go into a constant that is added behind each of them.
-func absorbableLayerNorm(n *ir.Node, uses map[*ir.Value][]ir.Use) bool {
+// absorbableLayerNorm reports whether products that normalise rows are all that use a LayerNormalization, and whether its
+// bias, if it has one, can go into a constant that is added behind each of them.
+func (c *Context) absorbableLayerNorm(n *ir.Node, uses map[*ir.Value][]ir.Use) bool {
 	x, y := n.Inputs[0], n.Outputs[0]
 	if len(n.Outputs) > 1 || y.DType != ir.Float32 || normalAxis(n.Int("axis", -1), len(x.Shape)) != len(x.Shape)-1 ||
-		constOf(n.Inputs[1]) == nil || !onlyFewRows(uses[y], y, mostCentredRows) {
+		constOf(n.Inputs[1]) == nil || !c.onlyAbsorbing(uses[y], y, mostCentredRows) {
 		return false
 	}
 	bias := n.Input(2)
@@ -139,20 +145,45 @@ func centreColumns(w *ir.Tensor) {
 	}
 }
 
-// onlyFewRows reports whether all uses of v are products of at most that many rows with constant matrices.
-func onlyFewRows(uses []ir.Use, v *ir.Value, most int64) bool {
+// onlyAbsorbing reports whether all uses of v are products with constant matrices that can normalise its rows: of which
+// there are `few` at most, or many.
+func (c *Context) onlyAbsorbing(uses []ir.Use, v *ir.Value, few int64) bool {
 	dims, ok := v.Shape.Consts()
-	if !ok || len(uses) == 0 || ir.Count(dims[:len(dims)-1]) > most || ir.Count(dims) == 0 {
+	if !ok || len(uses) == 0 || ir.Count(dims) == 0 {
 		return false
 	}
+	rows := ir.Count(dims[:len(dims)-1])
+	tiled := c.Opts.NormalisesRows != nil && rows >= fewestTiledRows && rows <= mostTiledRows && !takesMovedRows(v.Def)
 	for _, u := range uses {
 		n := u.Node
 		if n == nil || !n.Is("MatMul") || n.Inputs[0] != v || constOf(n.Inputs[1]) == nil ||
-			len(n.Inputs[1].Const.Dims) != 2 || n.Inputs[1].DType != ir.Float32 {
+			len(n.Inputs[1].Const.Dims) != 2 || n.Inputs[1].DType != ir.Float32 ||
+			rows > few && !(tiled && c.Opts.NormalisesRows(c.Opts.Precision.Of(n))) {
 			return false
 		}
 	}
 	return true
+}
+
+// takesMovedRows reports whether what n normalises are rows that were moved, or sums with such, as those of a Swin
+// transformer's windows are: one rOperator gathers them, adds them and normalises the sums (fuse-gather-norm).
+func takesMovedRows(n *ir.Node) bool {
+	x := n.Inputs[0]
+	if movedBy(x, "Slice", "Concat", "Gather") {
+		return true
+	}
+	add := definedBy(x, "Add")
+	return add != nil && slices.ContainsFunc(add.Inputs, func(v *ir.Value) bool {
+		return movedBy(v, "Slice", "Concat", "Gather", "Transpose")
+	})
+}
+
+// movedBy reports whether v comes from one of such operators, possibly with another shape.
+func movedBy(v *ir.Value, ops ...string) bool {
+	for v.Def != nil && (v.Def.Is("Reshape") || v.Def.Is("Squeeze") || v.Def.Is("Unsqueeze") || v.Def.Is("Flatten")) {
+		v = v.Def.Inputs[0]
+	}
+	return slices.ContainsFunc(ops, func(op string) bool { return v.Def != nil && v.Def.Is(op) })
 }
 
 // scaledRows is w[K,N] with row k multiplied by scale number k; one scale may stand for all.

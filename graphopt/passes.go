@@ -219,6 +219,9 @@ type Options struct {
 	// ConvolvesOnTensorCores reports whether convolutions that are not depthwise multiply on tensor cores in a
 	// precision. Those that do not are faster on images in row-major order. nil means that all do.
 	ConvolvesOnTensorCores func(p precision.Precision) bool
+	// NormalisesRows reports whether products of many rows, not only of few, divide these by what they are normalised by, in
+	// a precision. nil means that none do.
+	NormalisesRows func(p precision.Precision) bool
 	// Weights is the form in which the weights of products of few rows are to be stored, of WeightBits; "" leaves them.
 	Weights string
 	// Extent says which extent the results of a counted operator have, of whose symbol most is a bound: that bound, or

@@ -90,7 +90,10 @@ func testPassFile(t *testing.T, file string, pass *Pass) {
 		t.Fatal(err)
 	}
 	after := ir.Clone(before)
-	opts, tolerance := Options{Extent: func(_ string, most int64) int64 { return most }}, 2e-5
+	opts, tolerance := Options{
+		Extent:         func(_ string, most int64) int64 { return most },
+		NormalisesRows: func(precision.Precision) bool { return true },
+	}, 2e-5
 	if pass.Name == "narrow-storage" {
 		opts.Precision, tolerance = precision.All(precision.FP16), 2e-3
 	}

@@ -262,6 +262,12 @@ func NormalisesInProducts(spec *device.Spec) bool {
 	return gemm.Normalises(target.Of(spec))
 }
 
+// NormalisesRows reports whether products of many rows can normalise these on the way, on a device and in a precision.
+func NormalisesRows(spec *device.Spec, p precision.Precision) bool {
+	t := target.Of(spec)
+	return gemm.NormalisesRows(&t, p)
+}
+
 // ConvolvesOnTensorCores reports whether convolutions that are not depthwise multiply on tensor cores in the precision.
 // Their kernels are faster where images are stored with their channels innermost.
 func ConvolvesOnTensorCores(p precision.Precision) bool { return conv.OnTensorCores(p) }

@@ -222,6 +222,7 @@ func (o *CompileOptions) passesFor(spec *device.Spec, choice precision.Choice) g
 	if !lower.NormalisesInProducts(spec) {
 		opt.Disable = append(opt.Disable, graphopt.AbsorbNorms)
 	}
+	opt.NormalisesRows = func(p precision.Precision) bool { return lower.NormalisesRows(spec, p) }
 	return opt
 }
 

@@ -47,6 +47,33 @@ func TestStrips(t *testing.T) {
 	Check(t, append(cases, c))
 }
 
+// TestNormalisedTiles checks products whose tiles divide their rows by root mean squares or standard deviations: of one
+// or several tiles beside each other, with groups that share k, a box that reaches beyond the rows, and an odd number of
+// boxes; and the rOperator that normalises rows ahead where no kernel does.
+func TestNormalisedTiles(t *testing.T) {
+	body := func(k, n int, centred int) string {
+		return Weights("b", k, n) + Weights("c", n) + Fused("RMSMatMul",
+			fmt.Sprintf("%%px: float32[197,%d], %%pb: float32[%d,%d], %%pc: float32[%d]", k, k, n, n),
+			fmt.Sprintf("%%m = rammer.RMSMatMul(%%px, %%pb) {rms_epsilon = 0.25f, centred = %d}\n%%s = Add(%%m, %%pc)\n"+
+				"%%z = Relu(%%s)", centred), "%z", "%a, %b, %c")
+	}
+	var cases []Case
+	for _, c := range []struct{ k, n, centred int }{{72, 140, 0}, {328, 264, 1}, {200, 96, 1}} {
+		whole := Case{
+			Name: fmt.Sprintf("197x%dx%d, centred %d", c.k, c.n, c.centred), In: fmt.Sprintf("%%x: float32[197,%d]", c.k),
+			Body: "%one = const float32[1] {1}\n%a = Add(%x, %one)\n" + body(c.k, c.n, c.centred), Out: "%y", SMs: 5,
+		}
+		ahead := whole
+		ahead.Name += ", fp32"
+		cases = append(cases, ahead)
+		whole.Of = "gemm_strip"
+		cases = append(cases, whole.Stored(precision.FP16), whole.Stored(precision.BF16))
+		whole.Precision = precision.TF32
+		cases = append(cases, whole)
+	}
+	Check(t, cases)
+}
+
 // TestColumns checks columns of several tiles, which keep the right operand: nine tiles below each other, five of which
 // make an rTask, sums of several boxes, rows of the last box, of the last tile and of the last column of tiles that do
 // not exist, and epilogues with and without operands of rows.

@@ -9,6 +9,7 @@ import (
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -221,9 +222,9 @@ const (
 // Wide is how many tiles an rTask has that lie beside each other.
 func (s TileShape) Wide() int64 { return max(1, s.wide) }
 
-// StripParams are the template arguments of gemm_strip and conv_strip.
-func (s TileShape) StripParams(functors ...any) []any {
-	return append([]any{s.BM, s.BN, s.kg, s.st, s.products, s.multiplied}, functors...)
+// StripParams are the template arguments of gemm_strip and conv_strip. `own` are the former's.
+func (s TileShape) StripParams(f *functor.Functor, own ...any) []any {
+	return append(append([]any{s.BM, s.BN, s.kg, s.st, s.products}, own...), s.multiplied, f)
 }
 
 // WideStrips are the strips among shapes, with as many tiles as leave each slot of the target the fewest tiles of an m×n

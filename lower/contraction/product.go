@@ -47,6 +47,25 @@ type Product struct {
 	Elements   Elements
 }
 
+// Norm is 1 if the rows of A are to be divided by their root mean square, 2 if by their standard deviation, and else 0.
+func (p *Product) Norm() int64 {
+	switch {
+	case p.RootMeanSquare == nil:
+		return 0
+	case p.Centred:
+		return 2
+	}
+	return 1
+}
+
+// Epsilon is what is added to the mean square of a row.
+func (p *Product) Epsilon() float32 {
+	if p.RootMeanSquare != nil {
+		return *p.RootMeanSquare
+	}
+	return 0
+}
+
 // FoldBatch makes the batch a part of m if B is the same for all of it: one tall product fills its tiles better than
 // many short ones.
 func (p *Product) FoldBatch(out roperator.View) {

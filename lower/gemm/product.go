@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -37,8 +38,8 @@ func packColumns(b *build.Builder, p contraction.Product, s contraction.TileShap
 }
 
 // errNormalised is returned for products with normalised rows that no pass makes.
-var errNormalised = fmt.Errorf("a product with normalised rows has a compiled form for at most %d rows and constant weights",
-	gemv.MostRows)
+var errNormalised = errors.New("a product with normalised rows has a compiled form for constant weights and numbers of " +
+	"at most 32 bits")
 
 // Normalises reports whether products of few rows normalise these on a target.
 func Normalises(t target.Target) bool { return gemv.Normalises(&t, 1, 1) }
@@ -62,8 +63,14 @@ func LowerProduct(b *build.Builder, g *build.Group, p contraction.Product) error
 	p.FoldBatch(p.Tail.Arrange(b.Out(g.Outputs[0])))
 	p.Normalise(b)
 	p.Elements = contraction.ElementsOf(p.A, p.B, p.Multiplied)
-	if p.RootMeanSquare != nil && (p.B.Buf.Kind != roperator.Const || !gemv.Normalises(b.Target(), p.M, p.K)) {
-		return errNormalised
+	if p.RootMeanSquare != nil && !(p.B.Buf.Kind == roperator.Const && gemv.Normalises(b.Target(), p.M, p.K)) {
+		if p.B.Buf.Kind != roperator.Const {
+			return errNormalised
+		}
+		if addNormalised(b, g, p) {
+			return nil
+		}
+		normaliseAhead(b, g, &p)
 	}
 	switch {
 	case p.B.Buf.Kind == roperator.Const && p.M <= gemv.MostRows:

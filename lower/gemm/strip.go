@@ -5,6 +5,10 @@ import (
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/contraction"
+	"github.com/rammerc/rammerc/lower/norm"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/lower/target"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schema"
@@ -20,6 +24,43 @@ func tileable(b *build.Builder, p contraction.Product) bool {
 		contraction.Boxable(p.Elements) && p.A.Stride(4) == 1 && p.A.Stride(3) >= p.K &&
 		p.A.Stride(3)*size%16 == 0 && p.A.Offset*size%16 == 0 &&
 		(p.A.Buf.Kind == roperator.Arena || b.TakeCallerMap(schema.MaxCallerMaps))
+}
+
+// NormalisesRows reports whether products of many rows can divide these by their root mean square, on a target and in a
+// precision: those that take numbers of 16 bits, or float32 as tf32.
+func NormalisesRows(t *target.Target, p precision.Precision) bool {
+	return t.WarpGroups() && p.Products() == 1 && t.Rate(target.Tensor, ir.Float32) > 0
+}
+
+// addNormalised adds a product of many rows that are normalised on the way, and reports whether there is a kernel for it.
+// It must have a tile of more rows than a warp group's: others may be late (TileShape.LateRows).
+func addNormalised(b *build.Builder, g *build.Group, p contraction.Product) bool {
+	if !NormalisesRows(b.Target(), b.Precision()) || p.Prologue != nil || !contraction.Boxable(p.Elements) {
+		return false
+	}
+	var strips []contraction.TileShape
+	tall := false
+	for _, s := range contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N, true) {
+		if s.Strip() {
+			strips = append(strips, s)
+			tall = tall || s.BM > contraction.GroupRows
+		}
+	}
+	if !tall || !tileable(b, p) {
+		return false
+	}
+	strips = append(strips, contraction.WideStrips(strips, p.M, p.N, int64(b.Target().VEUs))...)
+	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, 1, func(t *tails.Tail, _ int64) []*roperator.Candidate {
+		return gemmCandidates(b, strips, p, t, 1)
+	})
+	return true
+}
+
+// normaliseAhead makes an rOperator normalise the rows of a product that no kernel normalises on the way.
+func normaliseAhead(b *build.Builder, g *build.Group, p *contraction.Product) {
+	p.A = norm.Rows(b, g, p.A, p.Prologue, p.Epsilon(), p.Centred)
+	p.Prologue, p.RootMeanSquare = nil, nil
+	p.Elements = contraction.ElementsOf(p.A, p.B, p.Multiplied)
 }
 
 // stripsFit reports whether so many strips may be candidates for a product that is tileable. Convolutions take them where
@@ -44,8 +85,9 @@ func (c *gemmCandidate) strip(b *build.Builder) *roperator.Candidate {
 		arg.Div("tiles_m", tm), arg.Div("strips_n", build.CeilDiv(tn, s.Wide())),
 		arg.Int("tiles_n", tn), arg.Int("wide", s.Wide()),
 		arg.Int("tiles_k", tk), arg.Int("split_k", build.CeilDiv(tk, c.splits)),
+		{Name: "share", Value: rkernels.Float(1 / float64(p.K))}, {Name: "epsilon", Value: rkernels.Float(p.Epsilon())},
 		{Name: "epi", Value: c.tail.Args},
 	}
-	inst := b.Instance("gemm_strip", s.StripParams(c.tail.Functor)...)
+	inst := b.Instance("gemm_strip", s.StripParams(c.tail.Functor, p.Norm())...)
 	return c.with(b, inst, args, [3]int64{})
 }

@@ -229,7 +229,7 @@ func lineCandidate(b *build.Builder, p contraction.Product, s lineShape, words i
 	weights := float64(s.groups * s.columns() * s.spans * s.slices * s.slice())
 	format := rkernels.Struct{{Name: "zero", Value: rkernels.Float(s.zero)}}
 	return &roperator.Candidate{
-		Inst: b.Instance("gemv_mma", s.mb, s.p, s.wk, s.u, s.ks, s.v, normalises(&p), s.pairs, joined(&p), words,
+		Inst: b.Instance("gemv_mma", s.mb, s.p, s.wk, s.u, s.ks, s.v, p.Norm(), s.pairs, joined(&p), words,
 			p.A.DType(), s.element, s.bits, s.form, s.group, s.scaleBytes(), t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
 		Args: []rkernels.Field{
@@ -240,7 +240,7 @@ func lineCandidate(b *build.Builder, p contraction.Product, s lineShape, words i
 			arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
 			arg.Int("a0", p.A.Stride(0)), arg.Int("a1", p.A.Stride(1)), arg.Int("a2", p.A.Stride(2)),
 			arg.Int("am", p.A.Stride(3)), arg.Int("ak", p.A.Stride(4)),
-			{Name: "epsilon", Value: rkernels.Float(epsilon(&p))},
+			{Name: "epsilon", Value: rkernels.Float(p.Epsilon())},
 			{Name: "format", Value: format}, {Name: "joined", Value: joinedArgs(&p)}, {Name: "epi", Value: t.Args},
 			{Name: "pro", Value: proArgs},
 		},

@@ -237,7 +237,7 @@ func skinnyCandidate(b *build.Builder, p contraction.Product, t *tails.Tail, s s
 			arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
 			arg.Int("a0", p.A.Stride(0)), arg.Int("a1", p.A.Stride(1)), arg.Int("a2", p.A.Stride(2)),
 			arg.Int("am", p.A.Stride(3)), arg.Int("ak", p.A.Stride(4)),
-			{Name: "epsilon", Value: rkernels.Float(epsilon(&p))},
+			{Name: "epsilon", Value: rkernels.Float(p.Epsilon())},
 			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 		},
 		Stream: func(task int) (rkernels.Ref, int64) {
@@ -256,7 +256,7 @@ func skinnyCandidate(b *build.Builder, p contraction.Product, t *tails.Tail, s s
 
 func (s *skinnyShape) instance(b *build.Builder, p *contraction.Product,
 	epilogue, prologue *functor.Functor) *rkernels.Instance {
-	return b.Instance("gemm_skinny", s.mb, s.c, s.wk, s.v, s.products, normalises(p), s.pairs, s.staged(), p.A.DType(),
+	return b.Instance("gemm_skinny", s.mb, s.c, s.wk, s.v, s.products, p.Norm(), s.pairs, s.staged(), p.A.DType(),
 		s.element, s.packed, epilogue, prologue)
 }
 

@@ -137,26 +137,6 @@ func wholeLoads(p *contraction.Product, n int64) bool {
 	return true
 }
 
-// normalises is 1 if the rows of the input are to be divided by their root mean square, and 2 if by their standard
-// deviation.
-func normalises(p *contraction.Product) int64 {
-	switch {
-	case p.RootMeanSquare == nil:
-		return 0
-	case p.Centred:
-		return 2
-	}
-	return 1
-}
-
-// epsilon is what is added to the mean square of a row.
-func epsilon(p *contraction.Product) float32 {
-	if p.RootMeanSquare != nil {
-		return *p.RootMeanSquare
-	}
-	return 0
-}
-
 // streamCandidates are those of gemv_stream. Rows travel in tagged words in rPrograms alone, whose vEUs have one rTask.
 func streamCandidates(b *build.Builder, p contraction.Product, t *tails.Tail, pro *functor.Functor,
 	proArgs rkernels.Struct) []*roperator.Candidate {
@@ -185,7 +165,7 @@ func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape,
 	results := float64(p.M * min(bn, p.N))
 	size := int64(packed.DType().Size())
 	return &roperator.Candidate{
-		Inst: b.Instance("gemv_stream", s.mb, s.c, s.t, s.wk, s.kq, s.v, normalises(&p), s.pairs, joined(&p), words,
+		Inst: b.Instance("gemv_stream", s.mb, s.c, s.t, s.wk, s.kq, s.v, p.Norm(), s.pairs, joined(&p), words,
 			p.A.DType(), packed.DType(), t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
 		Args: []rkernels.Field{
@@ -195,7 +175,7 @@ func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape,
 			arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
 			arg.Int("a0", p.A.Stride(0)), arg.Int("a1", p.A.Stride(1)), arg.Int("a2", p.A.Stride(2)),
 			arg.Int("am", p.A.Stride(3)), arg.Int("ak", p.A.Stride(4)),
-			{Name: "epsilon", Value: rkernels.Float(epsilon(&p))},
+			{Name: "epsilon", Value: rkernels.Float(p.Epsilon())},
 			{Name: "format", Value: rkernels.Struct{}}, {Name: "joined", Value: joinedArgs(&p)},
 			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 		},

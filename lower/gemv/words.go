@@ -29,7 +29,7 @@ func pollable(b *build.Builder, v roperator.View) bool {
 
 // rowInWords reports whether the kernels can poll p's only row in runs of so many values, of which one load brings v.
 func rowInWords(b *build.Builder, p *contraction.Product, v, run int64) bool {
-	if p.Parts != nil || normalises(p) > 1 || v == 1 || p.K%run != 0 || !pollable(b, p.A) {
+	if p.Parts != nil || p.Norm() > 1 || v == 1 || p.K%run != 0 || !pollable(b, p.A) {
 		return false
 	}
 	return p.K/roperator.PerWord(p.A.DType()) <= mostRowWords

@@ -236,6 +236,9 @@ func lowerNormalize(b *build.Builder, g *build.Group, cuts [2]int, shape []int64
 // withoutMean makes the kernel take the mean of lines as 0, beside the bits of the statistics that it stores.
 const withoutMean = 4
 
+// keepsMean makes the kernel divide lines by their deviation without taking the mean off.
+const keepsMean = 8
+
 // lineStats are the optional outputs Mean and InvStdDev of LayerNormalization.
 type lineStats struct {
 	bits   int

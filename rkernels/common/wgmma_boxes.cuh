@@ -8,6 +8,7 @@
 //   tensor cores   s - 1 ──▶ │ s ─────────────────────────────────────────▶ …
 #pragma once
 
+#include "common/row_statistics.cuh"
 #include "common/wgmma.cuh"
 #include "common/wgmma_drain.cuh"
 #include "rt/device/box_rings.cuh"
@@ -65,15 +66,17 @@ RT_DEVICE void send_boxes(const rt::Task& t, char* at, const Walk& walk, int sta
   sender.refill(stages - first);
 }
 
-// Multiplies the rows of the thread's group by the columns of tile after tile, as their boxes come.
-template <class T>
+// Multiplies the rows of the thread's group by the columns of tile after tile, as their boxes come. With Norm results
+// are divided by the rows' root mean squares (1) or by their standard deviations (2).
+template <class T, int Norm = 0>
 class BoxGroup {
  public:
   RT_DEVICE explicit BoxGroup(const rt::Task& t)
       : boxes_(t, T::first(t), 0),
         rows_(at(t).kg * 128 * T::BM + at(t).row * 128),
         columns_(T::kBytesA + at(t).kg * 128 * T::BN),
-        kg_(at(t).kg) {}
+        kg_(at(t).kg),
+        tid_(t.tid) {}
 
   // Adds the products of the next tile, of so many stages, to acc. Of the rows no more than so many boxes come, in turn
   // for groups that share k: in the last stage of all there may be one for the first group alone.
@@ -83,6 +86,7 @@ class BoxGroup {
       const int mine = (boxes + T::KG - 1 - kg_) / T::KG;
       count = mine < stages ? mine : stages;
     }
+    if constexpr (Norm > 0) statistics_.clear();
     RK_UNROLL(1)
     for (int s = 0; s < count; ++s) {
       // The places of the operands are found while their boxes are waited for.
@@ -95,6 +99,7 @@ class BoxGroup {
         begin_product<T>(rows + 32 * k, columns + k * (2 * T::kPitch), true, acc);
       }
       rt::multiply_end();
+      if constexpr (Norm > 0) statistics_.add(stage + rows_, tid_);
       rt::multiplied_but<1>();
       if (s > 0) boxes_.done();
     }
@@ -102,12 +107,34 @@ class BoxGroup {
     if (T::KG == 1 || count > 0) boxes_.done();
   }
 
+  // Divides the sums, which are those of whole rows. `share` is that of an element of a row in its mean.
+  RT_DEVICE void normalise(const rt::Task& t, float share, float epsilon, typename T::Acc& acc) {
+    if constexpr (Norm > 0) {
+      statistics_.join(t);
+      if constexpr (T::KG > 1) {
+        const typename T::At here = at(t);
+        statistics_.put(T::sums(t, here.group), t.tid);
+        rt::groups_barrier(t, T::kThreads);
+        RT_UNROLL
+        for (int i = 1; i < T::KG; ++i) {
+          const int other = (here.group + i * T::kRowGroups) % T::kGroups;
+          statistics_.take(T::sums(t, other), t.tid);
+        }
+      }
+      float by[2];
+      statistics_.template inverse<Norm == 2>(t, share, epsilon, by);
+      RT_UNROLL
+      for (int i = 0; i < T::BN / 2; ++i) acc[i] *= by[i / 2 % 2];
+    }
+  }
+
  private:
   RT_DEVICE static typename T::At at(const rt::Task& t) { return typename T::At(t.tid); }
 
   typename T::Rings::Reader boxes_;
   int rows_, columns_;  // where the group's operands are in a stage
-  int kg_;
+  int kg_, tid_;
+  RowStatistics<typename T::Element> statistics_;
 };
 
 // Stores a group's sums of 64 rows of a tile, from the given row on, through the epilogue, T::kColumns columns after

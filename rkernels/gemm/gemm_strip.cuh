@@ -15,8 +15,9 @@
 namespace rk {
 
 // With splits > 1 each rTask adds up a part of k only, i0 is the split, and a strip is one tile, whose part of B is in
-// one piece. It is one tile also where two groups share k (KG), each of which takes its own box of the same rows.
-template <int BM, int BN, int KG, int ST, int Products, class E, class Epi>
+// one piece. It is one tile also where groups share k (KG), each of which takes its own box of the same rows. With Norm
+// rows of A are divided by their root mean squares (1) or standard deviations (2), which a sum of all of k tells.
+template <int BM, int BN, int KG, int ST, int Products, int Norm, class E, class Epi>
 struct GemmStrip {
   static_assert(Products == 1);
   using T = RingTile<GroupTile<E, E, BM, BN, KG, ST, 1, true>>;
@@ -31,6 +32,7 @@ struct GemmStrip {
     Div tiles_m, strips_n;
     int32_t tiles_n, wide;     // tiles along n, and how many of them a strip has
     int32_t tiles_k, split_k;  // k tiles of the whole contraction and of one split
+    float share, epsilon;      // of an element in a row's mean, and what is added to the mean square
     typename Epi::Args epi;
   };
 
@@ -52,12 +54,14 @@ struct GemmStrip {
                                            stages);
     }
     t.wait_for_inputs();
-    BoxGroup<T> group(t);
+    BoxGroup<T, Norm> group(t);
     const int boxes = static_cast<int>(a.a.columns + T::kSlice - 1) / T::kSlice - kt0 * KG;
     RK_UNROLL(1)
     for (int i = 0; i < tiles; ++i) {
-      multiply_and_store<T, Epi>(t, a.out, a.epi, {split, m0, (first + i) * BN, a.M, a.N},
-                                 [&](typename T::Acc& acc) { group.run(count, boxes, acc); });
+      multiply_and_store<T, Epi>(t, a.out, a.epi, {split, m0, (first + i) * BN, a.M, a.N}, [&](typename T::Acc& acc) {
+        group.run(count, boxes, acc);
+        group.normalise(t, a.share, a.epsilon, acc);
+      });
     }
   }
 };

@@ -12,7 +12,7 @@
 namespace rk {
 
 // STATS has bit 0 set when the mean, bit 1 when 1/sqrt(variance + epsilon) of each line is stored too. With bit 2 the
-// mean counts as 0, so that lines are divided by their root mean square.
+// mean counts as 0, so that lines are divided by their root mean square; with bit 3 it is not taken off the elements.
 template <class T, class Stat, int PER, int LINES, int STATS, class Pro, class Epi>
 struct Normalize {
   struct Args {
@@ -94,6 +94,7 @@ struct Normalize {
       return d * d;
     }) / F(a.n);
     const F inverse = F(1) / fn::real::sqrt(variance + F(a.epsilon));
+    const F off = (STATS & 8) != 0 ? F(0) : mean;
     if constexpr (PER > 0) {
       // The operands of all of the thread's elements are loaded at the same time. Elements behind the line's end read
       // those of its last element.
@@ -102,7 +103,7 @@ struct Normalize {
         RT_UNROLL
         for (int u = 0; u < PER; ++u) {
           const int k = part + u * kStep;
-          z[u] = line.result(k < line.n ? k : line.n - 1, (x[u] - mean) * inverse);
+          z[u] = line.result(k < line.n ? k : line.n - 1, (x[u] - off) * inverse);
         }
         const int step = a.dst.s[2];
         typename Epi::Out* to = ahead(line.dst, 1, part * step);
@@ -115,7 +116,7 @@ struct Normalize {
     } else {
       RK_NO_UNROLL
       for (int k = part; k < line.n; k += kStep) {
-        *ahead(line.dst, 1, k * a.dst.s[2]) = line.result(k, (line.load(k) - mean) * inverse);
+        *ahead(line.dst, 1, k * a.dst.s[2]) = line.result(k, (line.load(k) - off) * inverse);
       }
     }
     if constexpr ((STATS & 3) != 0) {
