@@ -205,15 +205,18 @@ func largeTiles(t *testing.T, together bool) []string {
 	h := &graphMaker{&onnxpb.GraphProto{Name: proto.String("product")}}
 	h.product()
 	k := &graphMaker{&onnxpb.GraphProto{Name: proto.String("taps")}}
-	k.taps()
-	return []string{g.write(t), h.write(t), k.write(t)}
+	k.taps(8, 128)
+	l := &graphMaker{&onnxpb.GraphProto{Name: proto.String("images")}}
+	l.taps(32, 144)
+	return []string{g.write(t), h.write(t), k.write(t), l.write(t)}
 }
 
-// taps are convolutions whose filters have nine taps for each place of the image, and of groups.
-func (g *graphMaker) taps() {
-	g.Input = append(g.Input, floats("places", 8, 128, 28, 28))
-	g.weights("w7", 128, 128, 1, 1)
-	g.weights("w5", 128, 128, 3, 3)
+// taps are convolutions whose filters have nine taps for each place of so many images, and of groups. Those of few images
+// are strips, and those of many take turns unless channels fill no boxes.
+func (g *graphMaker) taps(images, channels int64) {
+	g.Input = append(g.Input, floats("places", images, 128, 28, 28))
+	g.weights("w7", channels, 128, 1, 1)
+	g.weights("w5", 128, channels, 3, 3)
 	g.weights("w6", 128, 16, 3, 3)
 	g.node("Conv", "c7", "places", "w7")
 	g.node("Relu", "a7", "c7")
@@ -224,7 +227,7 @@ func (g *graphMaker) taps() {
 	groups.Attribute = append(groups.Attribute, &onnxpb.AttributeProto{Name: proto.String("group"),
 		Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(8)})
 	g.node("HardSwish", "y3", "c6")
-	g.Output = append(g.Output, floats("y3", 8, 128, 28, 28))
+	g.Output = append(g.Output, floats("y3", images, 128, 28, 28))
 }
 
 func (g *graphMaker) product() {
