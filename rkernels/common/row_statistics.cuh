@@ -1,6 +1,6 @@
-// Statistics of rows that stand in shared memory as boxes of 128 bytes a row, in any order of 16 bytes: those by which a
-// product divides its results, as if its rows had been normalised before. A warp group has 64 rows, and each warp the 16
-// rows whose sums of products it holds. Eight lanes read a row of a box:
+// Statistics of rows that stand in shared memory as boxes of 128 bytes a row, in any order of 16 bytes: those by which
+// a product divides its results, as if its rows had been normalised before. A warp group has 64 rows, and each warp the
+// 16 rows whose sums of products it holds. Eight lanes read a row of a box:
 //
 //   lanes 0 … 7   row 0    lanes 8 … 15   row 1    …    row 3, and then rows 4 … 7, 8 … 11 and 12 … 15
 //
@@ -65,8 +65,8 @@ class RowStatistics {
     }
   }
 
-  // 1 / sqrt(mean of the squares + epsilon) of rows lane / 4 and lane / 4 + 8 of the thread's warp, where the squares are
-  // those of the distances from the mean if Centred. `share` is that of an element in a mean.
+  // 1 / sqrt(mean of the squares + epsilon) of rows lane / 4 and lane / 4 + 8 of the thread's warp, where the squares
+  // are those of the distances from the mean if Centred. `share` is that of an element in a mean.
   template <bool Centred>
   RT_DEVICE void inverse(const rt::Task& t, float share, float epsilon, float (&out)[2]) const {
     float each[kRows];
