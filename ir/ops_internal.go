@@ -97,7 +97,7 @@ var internalOps = []Op{
 		Doc: "x·v of x[…,K] and v[k,n] = (w[k,n] - zero[k/block,n])·scale[k/block,n] of w[K,N]; without zero the zero points " +
 			"are 0; with rms_epsilon, rows are normalised as in RMSMatMul",
 	},
-	// The product of few rows, normalised by their root mean squares or standard deviations. The scale of the
+	// The product of rows, normalised by their root mean squares or standard deviations. The scale of the
 	// normalisation is a factor of w, which also takes means off the rows where its columns have the mean 0.
 	{
 		Domain: InternalDomain, Name: "RMSMatMul", Since: 1, Kind: KindContraction, Infer: inferRMSMatMul,

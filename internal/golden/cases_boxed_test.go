@@ -101,72 +101,70 @@ func TestColumns(t *testing.T) {
 	Check(t, cases)
 }
 
+// boxedConvs are convolutions for one kernel, whose operands the copy engine brings.
+type boxedConvs struct {
+	of    string
+	cases []Case
+}
+
+func (b *boxedConvs) add(sms int, x string, w []int, attrs string) {
+	c := ConvCase("Conv", x, w, w[0], attrs)
+	c.SMs, c.Of = sms, b.of
+	b.cases = append(b.cases, c)
+}
+
+// addResidual adds a 3×3 convolution of images to whose results others are added.
+func (b *boxedConvs) addResidual(sms, images, in, out int) {
+	x, r := fmt.Sprintf("float32[%d,%d,15,13]", images, in), fmt.Sprintf("float32[%d,%d,15,13]", images, out)
+	b.cases = append(b.cases, Case{
+		Name: "residual", Of: b.of, SMs: sms, In: "%x: " + x + ", %rt: " + r,
+		Body: "%r = Neg(%rt)\n" + Weights("w", out, in, 3, 3) + Weights("b", out) + Fused("Conv",
+			fmt.Sprintf("%%px: %s, %%pw: float32[%d,%d,3,3], %%pb: float32[%d], %%pr: %s", x, out, in, out, r),
+			"%m = Conv(%px, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z",
+			"%x, %w, %b, %r"), Out: "%y",
+	})
+}
+
+// check checks all of them in fp16 and tf32, and the last one in bf16.
+func (b *boxedConvs) check(t *testing.T) {
+	t.Helper()
+	cases := OnlyChannelsLast(b.cases)
+	all := []Case{cases[len(cases)-1].Stored(precision.BF16)}
+	for _, c := range cases {
+		all = append(all, c.Stored(precision.FP16))
+		c.Precision = precision.TF32
+		all = append(all, c)
+	}
+	Check(t, all)
+}
+
 // TestConvTurns checks warp groups that take turns at tiles: an odd number of tiles an rTask, fewer in the last one,
 // tiles below and beside each other, rows of positions over the ends of images, channels of the last tile that do not
 // exist, and a residual.
 func TestConvTurns(t *testing.T) {
-	conv := func(sms int, x string, w []int, attrs string) Case {
-		c := ConvCase("Conv", x, w, w[0], attrs)
-		c.SMs, c.Of = sms, "conv_turns"
-		return c
-	}
-	residual := Case{
-		Name: "residual", Of: "conv_turns", SMs: 2, In: "%x: float32[3,64,15,13], %rt: float32[3,200,15,13]",
-		Body: "%r = Neg(%rt)\n" + Weights("w", 200, 64, 3, 3) + Weights("b", 200) + Fused("Conv",
-			"%px: float32[3,64,15,13], %pw: float32[200,64,3,3], %pb: float32[200], %pr: float32[3,200,15,13]",
-			"%m = Conv(%px, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z",
-			"%x, %w, %b, %r"), Out: "%y",
-	}
-	cases := []Case{
-		conv(2, "3,64,17,13", []int{64, 64, 3, 3}, "pads = [1, 1, 1, 1]"),
-		conv(2, "2,64,23,27", []int{136, 64, 2, 2}, "strides = [2, 1], pads = [0, 0, 1, 1]"),
-		conv(3, "2,128,19,21", []int{328, 128, 1, 1}, "strides = [1, 2]"),
-		conv(1, "1,64,16,13", []int{72, 64, 3, 3}, "dilations = [2, 3], pads = [2, 3, 1, 0]"),
-		residual,
-	}
-	var all []Case
-	for _, c := range OnlyChannelsLast(cases) {
-		all = append(all, c.Stored(precision.FP16))
-		c.Precision = precision.TF32
-		all = append(all, c)
-	}
-	all = append(all, OnlyChannelsLast([]Case{residual})[0].Stored(precision.BF16))
-	Check(t, all)
+	b := boxedConvs{of: "conv_turns"}
+	b.add(2, "3,64,17,13", []int{64, 64, 3, 3}, "pads = [1, 1, 1, 1]")
+	b.add(2, "2,64,23,27", []int{136, 64, 2, 2}, "strides = [2, 1], pads = [0, 0, 1, 1]")
+	b.add(3, "2,128,19,21", []int{328, 128, 1, 1}, "strides = [1, 2]")
+	b.add(1, "1,64,16,13", []int{72, 64, 3, 3}, "dilations = [2, 3], pads = [2, 3, 1, 0]")
+	b.addResidual(2, 3, 64, 200)
+	b.check(t)
 }
 
-// TestConvStrips checks convolutions whose operands the copy engine brings: positions over the ends of lines, channels
+// TestConvStrips checks tiles of convolutions, one for an rTask: positions over the ends of lines and of images, channels
 // that are no whole box, an odd number of boxes for groups that share k, splits of the sum within and between taps,
 // channels of the last tile that do not exist, and a residual.
 func TestConvStrips(t *testing.T) {
-	conv := func(x string, w []int, attrs string) Case {
-		c := ConvCase("Conv", x, w, w[0], attrs)
-		c.SMs, c.Of = 64, "conv_strip"
-		return c
-	}
-	residual := Case{
-		Name: "residual", Of: "conv_strip", SMs: 32, In: "%x: float32[1,48,15,13], %rt: float32[1,104,15,13]",
-		Body: "%r = Neg(%rt)\n" + Weights("w", 104, 48, 3, 3) + Weights("b", 104) + Fused("Conv",
-			"%px: float32[1,48,15,13], %pw: float32[104,48,3,3], %pb: float32[104], %pr: float32[1,104,15,13]",
-			"%m = Conv(%px, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z",
-			"%x, %w, %b, %r"), Out: "%y",
-	}
-	cases := []Case{
-		conv("1,32,17,13", []int{64, 32, 3, 3}, "pads = [1, 1, 1, 1]"),
-		conv("1,72,23,27", []int{136, 72, 2, 2}, "strides = [2, 1], pads = [0, 0, 1, 1]"),
-		conv("1,40,19,21", []int{72, 40, 1, 1}, "strides = [1, 2]"),
-		conv("1,8,16,13", []int{40, 8, 3, 3}, "dilations = [2, 3], pads = [2, 3, 1, 0]"),
-		conv("1,160,9,9", []int{72, 160, 1, 7}, "pads = [0, 3, 0, 3]"),
-		conv("1,448,8,8", []int{48, 448, 3, 3}, "pads = [1, 1, 1, 1]"),
-		residual,
-	}
-	var all []Case
-	for _, c := range OnlyChannelsLast(cases) {
-		all = append(all, c.Stored(precision.FP16))
-		c.Precision = precision.TF32
-		all = append(all, c)
-	}
-	all = append(all, OnlyChannelsLast([]Case{residual})[0].Stored(precision.BF16))
-	Check(t, all)
+	b := boxedConvs{of: "conv_strip"}
+	b.add(64, "1,32,17,13", []int{64, 32, 3, 3}, "pads = [1, 1, 1, 1]")
+	b.add(64, "3,40,17,13", []int{64, 40, 3, 3}, "pads = [1, 1, 1, 1]")
+	b.add(64, "1,72,23,27", []int{136, 72, 2, 2}, "strides = [2, 1], pads = [0, 0, 1, 1]")
+	b.add(64, "2,40,19,21", []int{72, 40, 1, 1}, "strides = [1, 2]")
+	b.add(64, "1,8,16,13", []int{40, 8, 3, 3}, "dilations = [2, 3], pads = [2, 3, 1, 0]")
+	b.add(64, "1,160,9,9", []int{72, 160, 1, 7}, "pads = [0, 3, 0, 3]")
+	b.add(64, "1,448,8,8", []int{48, 448, 3, 3}, "pads = [1, 1, 1, 1]")
+	b.addResidual(32, 2, 48, 104)
+	b.check(t)
 }
 
 // TestTurns checks products of warp groups that take turns at tiles: rows, columns and a last box that do not exist, an

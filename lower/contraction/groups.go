@@ -118,6 +118,11 @@ func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64
 	return out
 }
 
+// Strips are those of GroupShapes that are strips, of one tile each.
+func Strips(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
+	return slices.DeleteFunc(GroupShapes(t, p, e, m, n, true), func(s TileShape) bool { return !s.Strip() })
+}
+
 // groupsTakeNarrow reports whether warp groups multiply such elements of 16 or 8 bits as they stand in memory.
 func groupsTakeNarrow(p precision.Precision, e Elements) bool {
 	if e.Multiplied == ir.Int8 {

@@ -15,12 +15,7 @@ func (c *convolution) stripShapes(b *build.Builder) []contraction.TileShape {
 	if !c.wholeRuns() || !c.boxable() {
 		return nil
 	}
-	var out []contraction.TileShape
-	for _, s := range contraction.GroupShapes(b.Target(), b.Precision(), c.elements, c.positions(), c.outC, true) {
-		if s.Strip() {
-			out = append(out, s)
-		}
-	}
+	out := contraction.Strips(b.Target(), b.Precision(), c.elements, c.positions(), c.outC)
 	if len(out) == 0 || !c.takesMap(b) {
 		return nil
 	}

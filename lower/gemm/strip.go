@@ -1,6 +1,8 @@
 package gemm
 
 import (
+	"slices"
+
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
@@ -38,14 +40,8 @@ func addNormalised(b *build.Builder, g *build.Group, p contraction.Product) bool
 	if !NormalisesRows(b.Target(), b.Precision()) || p.Prologue != nil || !contraction.Boxable(p.Elements) {
 		return false
 	}
-	var strips []contraction.TileShape
-	tall := false
-	for _, s := range contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N, true) {
-		if s.Strip() {
-			strips = append(strips, s)
-			tall = tall || s.BM > contraction.GroupRows
-		}
-	}
+	strips := contraction.Strips(b.Target(), b.Precision(), p.Elements, p.M, p.N)
+	tall := slices.ContainsFunc(strips, func(s contraction.TileShape) bool { return s.BM > contraction.GroupRows })
 	if !tall || !tileable(b, p) {
 		return false
 	}
