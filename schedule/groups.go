@@ -51,3 +51,16 @@ func (s *scheduler) withoutGroups(wave []int32) []picked {
 	})
 	return out
 }
+
+// groupsOfOne has, for each rOperator whose fastest candidate multiplies by warp groups, a selection in which it is the
+// only one that does.
+func groupsOfOne(fast, without []picked) (selections [][]picked) {
+	for i := range fast {
+		if fast[i].choice.multipliesByGroups() {
+			one := slices.Clone(without)
+			one[i] = fast[i]
+			selections = append(selections, one)
+		}
+	}
+	return selections
+}

@@ -23,6 +23,7 @@ type scheduler struct {
 	cluster      int          // vEUs in a cluster; 0: there are none
 	launchWeight float64      // launches count so many times in Algorithm 1; 0 is 1
 	fastOnly     bool         // the planner's
+	groupsAlone  bool         // the planner's
 	shared       map[int]bool // the planner's
 	barriers     bool         // all rTasks of a wave come after all of the wave before
 
@@ -236,7 +237,8 @@ func joinLaunches(groups []*group) []*group {
 // earlier waves. If the rTasks of the fastest candidates do not fill the device, it takes these. Otherwise it takes
 // the best of three selections: the fastest candidates, the most efficient ones, and, beyond the paper, those that
 // are fastest on the share of the device that each rOperator can expect. Where the fastest ones are too many kinds of
-// tiles of warp groups, there is a selection without such tiles.
+// tiles of warp groups, there is a selection without such tiles, and with groupsAlone one for each rOperator in which it
+// is the only one that has them.
 func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *trial {
 	found := map[*choice]*deps{}
 	fast, tasks := s.pick(wave, fastest)
@@ -247,7 +249,11 @@ func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *tria
 		others = append(others, slim, s.fitting(wave), s.crowding(wave, base.usable()))
 	}
 	if s.groupsFactor(fast, cur) > 1 && !s.fastOnly {
-		others = append(others, s.withoutGroups(wave))
+		without := s.withoutGroups(wave)
+		others = append(others, without)
+		if s.groupsAlone {
+			others = append(others, groupsOfOne(fast, without)...)
+		}
 	}
 	if others == nil {
 		return best
