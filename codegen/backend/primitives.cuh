@@ -65,6 +65,7 @@ RT_DEVICE uint32_t bits(uint32_t v);
 // x, which the compiler must compute here: it can neither move the computation to where x is used, nor repeat it there.
 RT_DEVICE int settled(int x);
 RT_DEVICE float settled(float x);
+RT_DEVICE int64_t settled(int64_t x);
 // p, which points to shared memory, and which the compiler does not compute again where it is used.
 RT_DEVICE char* settled_shared(char* p);
 // p, which points to global memory; the compiler is told so.
@@ -75,6 +76,10 @@ RT_DEVICE void* global_at(uint64_t place);
 // *p through the path for data that nobody writes during the launch (ld.global.nc).
 template <class T>
 RT_DEVICE T ld_const(const T* p);
+// *p if ok, otherwise zero; then p is not read. Without a branch. T has 1, 2, 4, 8 or 16 bytes, and is aligned to
+// as many.
+template <class T>
+RT_DEVICE T load_or_zero(const T* p, bool ok);
 
 // ---- Barriers of a block ---- Each orders all accesses of the participating threads to shared and global memory at
 // scope cta, and each has a number of its own (bar.sync, bar.arrive). `threads` is the number of participants, a

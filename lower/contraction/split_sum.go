@@ -20,6 +20,7 @@ func splitSums(b *build.Builder, part roperator.View, t *tails.Tail, splits int6
 	if n := PerLoad(part.DType()); t.Out.Shape[2]%n == 0 {
 		vec, targets = n, []int64{512, 1024}
 	}
+	t = t.InPacks(vec)
 	most := targets[1]
 	if each := build.CeilDiv(ir.Count(t.Out.Shape), manyRTasks*int64(b.Target().VEUs)); vec > 1 && each > most {
 		return append(out, splitSum(b, part, t, splits, vec, 2, each))

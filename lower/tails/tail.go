@@ -148,6 +148,21 @@ func (t *Tail) InWords(words []*roperator.Buffer) *Tail {
 	return &out
 }
 
+// InPacks is the tail of a kernel whose packs are of run elements, or of one where the result or an operand does not
+// allow that.
+func (t *Tail) InPacks(run int64) *Tail {
+	out := *t
+	if t.pair > 0 {
+		return &out
+	}
+	if pack := packOf(t.root, t.operands, t.Out, run); int64(pack) == run {
+		out.Functor, out.Args = epilogue(t.in, t.root, t.operands, pack)
+	} else {
+		out.byElement(nil)
+	}
+	return &out
+}
+
 // MayLeaveInWords reports whether results may be stored as tagged words of two elements, in runs of so many along i2.
 // Rows of float32 need twice as many words, and programs took longer with them.
 func (t *Tail) MayLeaveInWords(run int64) bool {

@@ -36,6 +36,40 @@ RT_DEVICE T ld_const(const T* p) {
   return v;
 }
 
+template <class T>
+RT_DEVICE T load_or_zero(const T* p, bool ok) {
+  const size_t from = __cvta_generic_to_global(p);
+  uint32_t w[(sizeof(T) + 3) / 4];
+  if constexpr (sizeof(T) == 16) {
+    asm volatile(
+        "{.reg .pred ok; setp.ne.u32 ok, %5, 0; mov.u32 %0, 0; mov.u32 %1, 0; mov.u32 %2, 0; mov.u32 %3, 0; "
+        "@ok ld.global.v4.u32 {%0, %1, %2, %3}, [%4];}"
+        : "=&r"(w[0]), "=&r"(w[1]), "=&r"(w[2]), "=&r"(w[3])
+        : "l"(from), "r"(uint32_t{ok}));
+  } else if constexpr (sizeof(T) == 8) {
+    asm volatile(
+        "{.reg .pred ok; setp.ne.u32 ok, %3, 0; mov.u32 %0, 0; mov.u32 %1, 0; @ok ld.global.v2.u32 {%0, %1}, [%2];}"
+        : "=&r"(w[0]), "=&r"(w[1])
+        : "l"(from), "r"(uint32_t{ok}));
+  } else if constexpr (sizeof(T) == 4) {
+    asm volatile("{.reg .pred ok; setp.ne.u32 ok, %2, 0; mov.u32 %0, 0; @ok ld.global.u32 %0, [%1];}"
+                 : "=&r"(w[0])
+                 : "l"(from), "r"(uint32_t{ok}));
+  } else if constexpr (sizeof(T) == 2) {
+    asm volatile("{.reg .pred ok; setp.ne.u32 ok, %2, 0; mov.u32 %0, 0; @ok ld.global.u16 %0, [%1];}"
+                 : "=&r"(w[0])
+                 : "l"(from), "r"(uint32_t{ok}));
+  } else {
+    static_assert(sizeof(T) == 1);
+    asm volatile("{.reg .pred ok; setp.ne.u32 ok, %2, 0; mov.u32 %0, 0; @ok ld.global.u8 %0, [%1];}"
+                 : "=&r"(w[0])
+                 : "l"(from), "r"(uint32_t{ok}));
+  }
+  T v;
+  memcpy(&v, w, sizeof(T));
+  return v;
+}
+
 RT_DEVICE void fence_acq_rel_gpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
 RT_DEVICE uint64_t load_relaxed_gpu(const uint64_t* p) {

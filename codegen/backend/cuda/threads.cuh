@@ -98,6 +98,10 @@ RT_DEVICE float settled(float x) {
   asm volatile("" : "+f"(x));
   return x;
 }
+RT_DEVICE int64_t settled(int64_t x) {
+  asm volatile("" : "+l"(x));
+  return x;
+}
 
 // The block's named barriers:
 //

@@ -19,6 +19,7 @@ inline uint32_t larger_pairs(uint32_t a, uint32_t b) {
 }
 inline int settled(int x) { return x; }
 inline float settled(float x) { return x; }
+inline int64_t settled(int64_t x) { return x; }
 inline char* settled_shared(char* p) { return p; }
 
 RT_EMU_QUIET inline uintptr_t shared_address(const void* p) { return reinterpret_cast<uintptr_t>(p); }
@@ -238,6 +239,10 @@ RT_EMU_QUIET inline void sync_warp() { emu::running_block->warp_barrier(); }
 template <class T>
 inline T ld_const(const T* p) {
   return *p;
+}
+template <class T>
+inline T load_or_zero(const T* p, bool ok) {
+  return ok ? *p : T{};
 }
 
 template <class T>

@@ -23,13 +23,14 @@ RT_DEVICE float larger(float a, float b) { return detail::larger(a, b); }
 RT_DEVICE uint32_t larger_pairs(uint32_t a, uint32_t b) { return detail::larger_pairs(a, b); }
 
 // x, which the compiler must compute here. Otherwise it may move the computation under a branch where x is used, or
-// repeat it in a loop. Values of types other than int and float are returned as they are.
+// repeat it in a loop. Values of types other than int, int64_t and float are returned as they are.
 template <class T>
 RT_DEVICE T settled(T x) {
   return x;
 }
 RT_DEVICE int settled(int x) { return detail::settled(x); }
 RT_DEVICE float settled(float x) { return detail::settled(x); }
+RT_DEVICE int64_t settled(int64_t x) { return detail::settled(x); }
 // The same of a place in shared memory.
 RT_DEVICE char* settled_shared(char* p) { return detail::settled_shared(p); }
 
@@ -39,12 +40,26 @@ template <class T>
 RT_DEVICE T* at_place(int64_t place) {
   return static_cast<T*>(detail::global_at(static_cast<uint64_t>(place)));
 }
+// p, which points to global memory, and which the compiler must compute here. What an rTask computes before it waits
+// for its inputs costs nothing, but compilers compute it where it is used.
+template <class T>
+RT_DEVICE T* settled_place(T* p) {
+  return at_place<T>(settled(place_of(p)));
+}
 
 // Reads weights, and nothing else: what the program itself writes may be stale on this path, the read-only cache.
 template <class T>
 RT_DEVICE T ld_const(const T* p) {
   static_assert(sizeof(T) <= 16, "ld_const loads at most 16 bytes");
   return detail::ld_const(p);
+}
+
+// *p if ok, otherwise zero; then p is not read. Without a branch, so that several such loads are on their way together.
+// T has 1, 2, 4, 8 or 16 bytes.
+template <class T>
+RT_DEVICE T load_or_zero(const T* p, bool ok) {
+  static_assert(sizeof(T) <= 16 && alignof(T) == sizeof(T));
+  return detail::load_or_zero(p, ok);
 }
 
 // Exchanges in a warp. All 32 lanes call them together.
