@@ -197,18 +197,93 @@ func printStaged(s *strings.Builder, f *functor.Functor) {
 	s.WriteString("}\n")
 }
 
+// printMap prints a functor in three parts: what can be found out before there are inputs, which is where operands and
+// results are, and constants; what loads the other operands; and what computes and stores. A kernel loads the operands of
+// several places before it computes the first one.
 func printMap(s *strings.Builder, f *functor.Functor) {
-	lines, results := printExpressions(f, func(k int) string { return mapLeaf(f, k) })
 	members := ""
 	if n := len(f.Operands); n > 0 {
 		members = fmt.Sprintf(" rk::Strided<%d> in[%d];", f.Rank, n)
 	}
 	printArgs(s, f, members+fmt.Sprintf(" rk::Strided<%d> out[%d];", f.Rank, len(f.Roots)))
-	fmt.Fprintf(s, "static RT_DEVICE void apply(const rt::Task& t, const Args& a, const int (&at)[%d]) {\n", f.Rank)
-	if f.Pack > 1 {
-		printPacks(s, f, lines, results)
-	} else {
-		printElement(s, f, lines, results)
+	operands := mapOperands(f)
+	var found, finds, loaded, loads []string
+	for i, o := range operands {
+		place := fmt.Sprintf("rk::place_at<%s>(t, a.in[%d], at)", o.pack, i)
+		if o.constant {
+			found = append(found, fmt.Sprintf(" %s %s;", o.pack, o.name))
+			finds = append(finds, fmt.Sprintf("rk::load_if(%s, exists)", place))
+			continue
+		}
+		found, finds = append(found, fmt.Sprintf(" const %s* %s;", o.pack, o.name)), append(finds, place)
+		loaded = append(loaded, fmt.Sprintf(" %s %s;", o.pack, o.name))
+		loads = append(loads, fmt.Sprintf("rk::load_if(found.%s, exists)", o.name))
+	}
+	for i := range f.Roots {
+		found = append(found, fmt.Sprintf(" %s* q%d;", mapResult(f, i), i))
+		finds = append(finds, fmt.Sprintf("rk::place_at<%s>(t, a.out[%d], at)", mapResult(f, i), i))
+	}
+	fmt.Fprintf(s, "struct Found {%s };\nstruct Loaded {%s };\n", strings.Join(found, ""), strings.Join(loaded, ""))
+	fmt.Fprintf(s, "static RT_DEVICE Found find(const rt::Task& t, const Args& a, const int (&at)[%d], bool exists) {\n"+
+		"  return {%s};\n}\n", f.Rank, strings.Join(finds, ",\n          "))
+	fmt.Fprintf(s, "static RT_DEVICE Loaded load(const Found& found, bool exists) {\n  return {%s};\n}\n",
+		strings.Join(loads, ", "))
+	printMapApply(s, f, operands)
+}
+
+// mapOperand is an operand of a map: the C++ type of what is loaded of it at a time, and the member that holds it or its
+// place.
+type mapOperand struct {
+	pack, name string
+	constant   bool
+	repeats    bool // all elements of a pack take the same one
+}
+
+func mapOperands(f *functor.Functor) []mapOperand {
+	var out []mapOperand
+	for _, o := range f.Operands {
+		n := f.Pack
+		if o.Repeats {
+			n = 1
+		}
+		out = append(out, mapOperand{fmt.Sprintf("rk::Pack<%s, %d>", rkernels.ElementType(o.DType), n),
+			fmt.Sprintf("p%d", o.Leaf), o.Const, o.Repeats})
+	}
+	return out
+}
+
+// mapResult is the type of what a map stores of result i at a time.
+func mapResult(f *functor.Functor, i int) string {
+	return fmt.Sprintf("rk::Pack<%s, %d>", rkernels.ElementType(f.Roots[i].DType), f.Pack)
+}
+
+// printMapApply prints what computes all elements of a pack and stores them.
+func printMapApply(s *strings.Builder, f *functor.Functor, operands []mapOperand) {
+	lines, results := printExpressions(f, func(k int) string { return mapLeaf(f, k) })
+	fmt.Fprintf(s, "static RT_DEVICE void apply(const Args& a, const Found& found, const Loaded& loaded, "+
+		"const int (&at)[%d]) {\n", f.Rank)
+	for i := range f.Roots {
+		fmt.Fprintf(s, "  %s q%d;\n", mapResult(f, i), i)
+	}
+	fmt.Fprintf(s, "  RT_UNROLL\n  for (int i = 0; i < %d; ++i) {\n", f.Pack)
+	for i, o := range operands {
+		from, element := "loaded", "i"
+		if o.constant {
+			from = "found"
+		}
+		if o.repeats {
+			element = "0"
+		}
+		fmt.Fprintf(s, "    const %s %s = %s.%s.v[%s];\n", rkernels.ElementType(f.Operands[i].DType),
+			leafName(f.Operands[i].Leaf), from, o.name, element)
+	}
+	printLines(s, "    ", lines)
+	for i, r := range results {
+		fmt.Fprintf(s, "    q%d.v[i] = %s;\n", i, r)
+	}
+	s.WriteString("  }\n")
+	for i := range f.Roots {
+		fmt.Fprintf(s, "  *found.q%d = q%[1]d;\n", i)
 	}
 	s.WriteString("}\n")
 }
@@ -223,46 +298,4 @@ func mapLeaf(f *functor.Functor, k int) string {
 		return fmt.Sprintf("int64_t(at[%d] * %d + i)", d, f.Pack)
 	}
 	return fmt.Sprintf("int64_t(at[%d])", d)
-}
-
-func loadElement(s *strings.Builder, o functor.Operand, i int) {
-	fmt.Fprintf(s, "  const %s %s = rk::load<%[1]s>(t, a.in[%[3]d], at);\n", rkernels.ElementType(o.DType),
-		leafName(o.Leaf), i)
-}
-
-func printElement(s *strings.Builder, f *functor.Functor, lines, results []string) {
-	for i, o := range f.Operands {
-		loadElement(s, o, i)
-	}
-	printLines(s, "  ", lines)
-	for i, r := range results {
-		fmt.Fprintf(s, "  rk::store<%s>(t, a.out[%d], at, %s);\n", rkernels.ElementType(f.Roots[i].DType), i, r)
-	}
-}
-
-// printPacks loads whole packs first, computes element by element, and stores whole packs.
-func printPacks(s *strings.Builder, f *functor.Functor, lines, results []string) {
-	inner := ""
-	for i, o := range f.Operands {
-		if o.Repeats {
-			loadElement(s, o, i)
-			continue
-		}
-		typ := rkernels.ElementType(o.DType)
-		fmt.Fprintf(s, "  const auto p%d = rk::load_pack<%s, %d>(t, a.in[%d], at);\n", o.Leaf, typ, f.Pack, i)
-		inner += fmt.Sprintf("    const %s %s = p%d.v[i];\n", typ, leafName(o.Leaf), o.Leaf)
-	}
-	for i, r := range f.Roots {
-		fmt.Fprintf(s, "  rk::Pack<%s, %d> q%d;\n", rkernels.ElementType(r.DType), f.Pack, i)
-	}
-	fmt.Fprintf(s, "  RT_UNROLL\n  for (int i = 0; i < %d; ++i) {\n%s", f.Pack, inner)
-	printLines(s, "    ", lines)
-	for i, r := range results {
-		fmt.Fprintf(s, "    q%d.v[i] = %s;\n", i, r)
-	}
-	s.WriteString("  }\n")
-	for i, r := range f.Roots {
-		fmt.Fprintf(s, "  rk::store_pack<%s, %d>(t, a.out[%d], at, q%[3]d);\n", rkernels.ElementType(r.DType), f.Pack,
-			i)
-	}
 }

@@ -271,8 +271,8 @@ func (l *mapLayout) functor(m Map) *functor.Functor {
 		f.Coordinates = len(m.Leaves)
 	}
 	for i, v := range l.ins {
-		f.Operands = append(f.Operands, functor.Operand{Leaf: l.leaf[i], DType: v.DType(), Repeats: l.pack &&
-			v.Strides[last] == 0})
+		f.Operands = append(f.Operands, functor.Operand{Leaf: l.leaf[i], DType: v.DType(),
+			Const: v.Buf.Kind == roperator.Const, Repeats: l.pack && v.Strides[last] == 0})
 	}
 	return functor.New(f)
 }

@@ -91,6 +91,25 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
 template <class T>
 inline constexpr int kPerLoad = 16 / static_cast<int>(sizeof(T));
 
+// The place of a Pack<T, N>, which compilers compute here.
+template <class P, int RANK>
+RT_DEVICE P* place_at(const rt::Task& t, const Strided<RANK>& o, const int (&at)[RANK]) {
+  using Element = std::remove_reference_t<decltype(P::v[0])>;
+  return rt::settled_place(reinterpret_cast<P*>(t.ptr<Element>(o.ref) + o.offset(at)));
+}
+
+// The pack at p if ok, otherwise anything; then p is not read.
+template <class P>
+RT_DEVICE P load_if(const P* p, bool ok) {
+  if constexpr (sizeof(P) == alignof(P)) {
+    return rt::load_or_zero(p, ok);
+  } else {
+    P pack = {};
+    if (ok) pack = *p;
+    return pack;
+  }
+}
+
 template <class T, int RANK>
 RT_DEVICE T load(const rt::Task& t, const Strided<RANK>& o, const int (&at)[RANK]) {
   return t.ptr<const T>(o.ref)[o.offset(at)];

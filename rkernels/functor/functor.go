@@ -58,7 +58,7 @@ type Functor struct {
 type Operand struct {
 	Leaf  int // which leaf of the expressions it is
 	DType ir.DType
-	// Const says that it is a constant, which epilogues load long before there is a result.
+	// Const says that it is a constant, which epilogues and maps load long before they may read anything else.
 	Const bool
 	// Repeats says that it is the same for all elements of a pack.
 	Repeats bool

@@ -38,6 +38,7 @@ struct Pool {
   static constexpr int kHeight = LAST ? 2 : 3, kWidth = LAST ? 3 : 4, kChannels = LAST ? 4 : 1;  // dims of tiles
   static constexpr int kThreads = 256;
   static constexpr int kShared = 0;
+  static constexpr bool kEarly = true;
   // Rows of a window, and elements of each, that are loaded at a time: all of a window of 3×3. Where indices are
   // wanted, elements are visited in the order of the rows.
   static constexpr int kRows = INDICES ? 1 : 3, kAcross = 3;
@@ -128,45 +129,65 @@ struct Pool {
 
   RT_DEVICE static int length(const Range& r) { return r.to > r.from ? r.to - r.from : 0; }
 
-  RT_DEVICE static void compute_one(const rt::Task& t, const Args& a, const int (&at)[5]) {
-    const Axis &ax = a.axes[0], &ay = a.axes[1], &az = a.axes[2];
-    const Range x = range(ax, at[2]), y = range(ay, at[3]), z = range(az, at[4]);
-    const T* src = t.ptr<const T>(a.src.ref) + at[0] * a.src.s[0] + at[1] * a.src.s[1];
-    Visited seen;
+  // How far the places of windows are apart along each axis, in elements of the input.
+  struct Steps {
+    int across, down, next;
+    RT_DEVICE explicit Steps(const Args& a)
+        : across(rt::settled(static_cast<int>(a.axes[0].dilation.d) * a.src.s[2])),
+          down(rt::settled(static_cast<int>(a.axes[1].dilation.d) * a.src.s[3])),
+          next(rt::settled(static_cast<int>(a.axes[2].dilation.d) * a.src.s[4])) {}
+  };
+
+  // Where an output's window is.
+  struct Window {
+    Range x, y, z;
+    const T* first;  // place 0 of all axes, which need not exist
+    RT_DEVICE Window(const rt::Task& t, const Args& a, const int (&at)[5])
+        : x(settled(range(a.axes[0], at[2]))),
+          y(settled(range(a.axes[1], at[3]))),
+          z(settled(range(a.axes[2], at[4]))) {
+      const int corner = x.begin * a.src.s[2] + y.begin * a.src.s[3] + z.begin * a.src.s[4];
+      first = rt::settled_place(t.ptr<const T>(a.src.ref) + at[0] * a.src.s[0] + at[1] * a.src.s[1] + corner);
+    }
+    RT_DEVICE static Range settled(const Range& r) {
+      return {rt::settled(r.begin), rt::settled(r.from), rt::settled(r.to)};
+    }
+  };
+
+  RT_DEVICE static void visit(const Args& a, const Steps& steps, const Window& w, Visited& seen) {
     RK_NO_UNROLL
-    for (int i = x.from; i < x.to; ++i) {
+    for (int i = w.x.from; i < w.x.to; ++i) {
       RK_NO_UNROLL
-      for (int j = y.from; j < y.to; j += kRows) {
+      for (int j = w.y.from; j < w.y.to; j += kRows) {
         RK_NO_UNROLL
-        for (int k = z.from; k < z.to; k += kAcross) {
-          const int place[3] = {x.begin + i * int(ax.dilation.d), y.begin + j * int(ay.dilation.d),
-                                z.begin + k * int(az.dilation.d)};
-          see_block(a, src, place, y.to - j, z.to - k, seen);
-        }
+        for (int k = w.z.from; k < w.z.to; k += kAcross) see_block(a, steps, w, {i, j, k}, seen);
       }
     }
-    put(t, a, at, seen, length(x) * length(y) * length(z));
   }
 
-  // Visits kRows×kAcross elements from the given place on, of which so many exist. All are asked for before the first
-  // of them is used, so that a small window waits once for the cache and not once for each of its elements.
-  RT_DEVICE static void see_block(const Args& a, const T* src, const int (&place)[3], int rows, int across,
+  // Visits kRows×kAcross elements of a window from the given steps along its axes on, as far as they exist. All are
+  // asked for before the first of them is used, so that a small window waits once for the cache and not once for each
+  // of its elements.
+  RT_DEVICE static void see_block(const Args& a, const Steps& steps, const Window& w, const int (&step)[3],
                                   Visited& seen) {
-    const int down = int(a.axes[1].dilation.d) * a.src.s[3], next = int(a.axes[2].dilation.d) * a.src.s[4];
-    const int first = place[0] * a.src.s[2] + place[1] * a.src.s[3] + place[2] * a.src.s[4];
+    const int rows = w.y.to - step[1], across = w.z.to - step[2];
+    const T* src = w.first + (step[0] * steps.across + step[1] * steps.down + step[2] * steps.next);
     Pack<T, V> pack[kRows][kAcross];
     RT_UNROLL
     for (int r = 0; r < kRows; ++r) {
       RT_UNROLL
       for (int c = 0; c < kAcross; ++c) {
         if (r < rows && c < across)
-          pack[r][c] = *reinterpret_cast<const Pack<T, V>*>(src + (first + r * down + c * next));
+          pack[r][c] = *reinterpret_cast<const Pack<T, V>*>(src + (r * steps.down + c * steps.next));
       }
     }
     int64_t index = 0;
     if constexpr (INDICES) {
+      const int begin[3] = {w.x.begin, w.y.begin, w.z.begin};
       RT_UNROLL
-      for (int d = 0; d < 3; ++d) index += int64_t(place[d]) * a.axes[d].index_step;
+      for (int d = 0; d < 3; ++d) {
+        index += int64_t(begin[d] + step[d] * int(a.axes[d].dilation.d)) * a.axes[d].index_step;
+      }
     }
     RT_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -193,12 +214,10 @@ struct Pool {
   }
 
   // Stores the results of V channels, of which the windows' n elements in the input have been seen.
-  RT_DEVICE static void put(const rt::Task& t, const Args& a, const int (&at)[5], const Visited& seen, int n) {
+  RT_DEVICE static void put(const rt::Task& t, const Args& a, const int (&at)[5], int place, int divisor, int n,
+                            const Visited& seen) {
     using Out = typename Epi::Out;
-    const int place = (at[2] * a.tiles.dims[kHeight] + at[3]) * a.tiles.dims[kWidth] + at[4];
     const int cube[3] = {at[0], at[1], place};
-    const int divisor =
-        a.divisor == 1 ? padded(a.axes[0], at[2]) * padded(a.axes[1], at[3]) * padded(a.axes[2], at[4]) : n;
     const C reciprocal = MAX ? C(1) : C(1) / C(divisor);
     Pack<Out, V> out;
     RT_UNROLL
@@ -216,11 +235,23 @@ struct Pool {
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     const auto tile = a.tiles.tile(rtask);
+    const Steps steps(a);
+    bool waits = true;
     RK_NO_UNROLL
-    for (int e = t.tid; e < tile.size; e += kThreads) {
+    for (int e = t.tid; waits || e < tile.size; e += kThreads, waits = false) {
       const Coordinates<5> c(a.tiles, tile, e);
       const int at[5] = {c.at[0], c.at[kChannels] * V, c.at[kHeight - 1], c.at[kHeight], c.at[kWidth]};
-      compute_one(t, a, at);
+      const Window w(t, a, at);
+      const int place = rt::settled((at[2] * a.tiles.dims[kHeight] + at[3]) * a.tiles.dims[kWidth] + at[4]);
+      const int n = length(w.x) * length(w.y) * length(w.z);
+      int divisor = n;
+      if (a.divisor == 1) divisor = padded(a.axes[0], at[2]) * padded(a.axes[1], at[3]) * padded(a.axes[2], at[4]);
+      divisor = rt::settled(divisor);
+      if (waits) t.wait_for_inputs();
+      if (e >= tile.size) break;
+      Visited seen;
+      visit(a, steps, w, seen);
+      put(t, a, at, place, divisor, n, seen);
     }
   }
 };
