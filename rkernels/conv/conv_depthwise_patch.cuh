@@ -77,12 +77,12 @@ struct ConvDepthwisePatch {
     int group = t.tid / QUADS;
     const int segment = take_digit(group, a.segments);
     const bool mine = group < a.groups && channel < a.channels;
-    t.wait_for_inputs();
-    const X* x = t.template ptr<const X>(a.x) + place(tile.image, a.win.step_n, tile.channel);
-    const int h0 = tile.row * STRIDE - a.win.pad_h;
-    bring_rows<false>(t, a, x, h0, a.patch_rows, tile.channel, patch, Ring{});
-    rt::cp_async_commit();
     const auto shared = operands_of(t, a, tile.image, mine ? channel : 0);
+    const Copies copies(a, tile.channel);
+    const X* x = rt::settled_place(t.template ptr<const X>(a.x) + place(tile.image, a.win.step_n, tile.channel));
+    const int h0 = tile.row * STRIDE - a.win.pad_h, rows = a.patch_rows;
+    bring_rows<false>(t, copies, a.pro, x, h0, rows, patch, Ring{}, [&] { t.wait_for_inputs(); });
+    rt::cp_async_commit();
     rt::cp_async_wait<0>();
     t.sync();
     if (!mine) return {};
@@ -119,18 +119,35 @@ struct ConvDepthwisePatch {
     }
   }
 
+  // What copies need of the arguments, in registers, for channels from c0 on: with each copy the compiler takes the
+  // arguments for changed, and would read them again.
+  struct Copies {
+    Div columns;
+    int in_h, in_w, step_h, step_w, pad_w, channels, pitch;
+    RT_DEVICE Copies(const Args& a, int c0)
+        : columns(a.patch_columns),
+          in_h(a.win.in_h),
+          in_w(a.win.in_w),
+          step_h(static_cast<int>(a.win.step_h)),
+          step_w(static_cast<int>(a.win.step_w)),
+          pad_w(a.win.pad_w),
+          channels(a.channels - c0),
+          pitch(places(a) * QUADS * V) {}
+  };
+
   // Copies so many rows of the image from h0 on to patch, with Wraps to rows of a ring there. What is outside of the
-  // image is zero, and so are the channels behind the last one.
-  template <bool Wraps>
-  static RT_DEVICE void bring_rows(const rt::Task& t, const Args& a, const X* image, int h0, int rows, int c0,
-                                   Stored* patch, Ring ring) {
+  // image is zero, and so are the channels behind the last one. wait() is called when the places of the first ones are
+  // known.
+  template <bool Wraps, class Wait>
+  static RT_DEVICE void bring_rows(const rt::Task& t, const Copies& c, const typename Pro::Args& pro, const X* image,
+                                   int h0, int rows, Stored* patch, Ring ring, const Wait& wait) {
     using Copy = Transfer<X, X, LOAD, Pro>;
-    constexpr int kBatch = Copy::kAsync ? 1 : 16 / LOAD, kLoads = QUADS * V / LOAD;  // kLoads: of a pixel
-    const Window& win = a.win;
-    const int w0 = -win.pad_w, pitch = places(a) * QUADS * V;
-    const int count = rows * static_cast<int>(a.patch_columns.d) * kLoads;
+    // Copies whose places are found together, since that is a chain of operations. kLoads is those of a pixel.
+    constexpr int kBatch = Copy::kAsync ? 4 : 16 / LOAD, kLoads = QUADS * V / LOAD;
+    const int count = rows * static_cast<int>(c.columns.d) * kLoads;
+    bool first = true;
     RK_UNROLL(1)
-    for (int e = t.tid; e < count; e += kBatch * kThreads) {
+    for (int e = t.tid; first || e < count; e += kBatch * kThreads, first = false) {
       Copy copies[kBatch];
       const X* from[kBatch];
       int to[kBatch];
@@ -138,21 +155,22 @@ struct ConvDepthwisePatch {
       RT_UNROLL
       for (int b = 0; b < kBatch; ++b) {
         int h = (e + b * kThreads) / kLoads;
-        const int channel = (e + b * kThreads) % kLoads * LOAD, column = take_digit(h, a.patch_columns),
-                  w = w0 + column;
+        const int channel = (e + b * kThreads) % kLoads * LOAD, column = take_digit(h, c.columns), w = column - c.pad_w;
         int row = h + ring.begin;
         if (Wraps && row >= ring.size) row -= ring.size;
-        to[b] = row * pitch + place_of(column) * QUADS * V + channel;
+        to[b] = row * c.pitch + place_of(column) * QUADS * V + channel;
         h += h0;
-        ok[b] = static_cast<unsigned>(h) < static_cast<unsigned>(win.in_h) &
-                static_cast<unsigned>(w) < static_cast<unsigned>(win.in_w) & c0 + channel < a.channels;
-        from[b] = image + place(h, win.step_h, place(w, win.step_w, channel));
-        copies[b].take(from[b], ok[b] && e + b * kThreads < count);
+        ok[b] = static_cast<unsigned>(h) < static_cast<unsigned>(c.in_h) &
+                static_cast<unsigned>(w) < static_cast<unsigned>(c.in_w) & channel < c.channels;
+        from[b] = rt::settled_place(image + place(h, c.step_h, place(w, c.step_w, channel)));
       }
+      if (first) wait();
+      RT_UNROLL
+      for (int b = 0; b < kBatch; ++b) copies[b].take(from[b], ok[b] && e + b * kThreads < count);
       RT_UNROLL
       for (int b = 0; b < kBatch; ++b) {
         if (e + b * kThreads >= count) break;
-        copies[b].put(reinterpret_cast<X*>(patch) + to[b], from[b], ok[b], a.pro);
+        copies[b].put(reinterpret_cast<X*>(patch) + to[b], from[b], ok[b], pro);
       }
     }
   }

@@ -39,6 +39,7 @@ struct ConvDepthwiseStrip : ConvDepthwisePatch<FW, STRIDE, RW, RH, QUADS, LOAD, 
     int row0 = take_digit(image, a.tiles_r) * walk.rows * walk.steps;
     Quad* weights = reinterpret_cast<Quad*>(t.smem);
     Stored* patch = reinterpret_cast<Stored*>(t.smem + a.patch);
+    const typename Base::Copies copies(a, c0);
     Base::bring_weights(t, a, c0, weights);
     t.wait_for_inputs();
     const X* x = t.template ptr<const X>(a.x) + place(image, a.win.step_n, c0);
@@ -61,7 +62,7 @@ struct ConvDepthwiseStrip : ConvDepthwisePatch<FW, STRIDE, RW, RH, QUADS, LOAD, 
         t.sync();  // the rows of this step are there, and nobody reads those of the step before anymore
       }
       if (s + kAhead < steps) {
-        Base::template bring_rows<true>(t, a, x, h, rows, c0, patch, {begin, walk.ring});
+        Base::template bring_rows<true>(t, copies, a.pro, x, h, rows, patch, {begin, walk.ring}, [] {});
         h += rows;
         begin += rows;
         if (begin >= walk.ring) begin -= walk.ring;

@@ -63,8 +63,8 @@ struct ConvGroups {
     Product::bring_weights(t, a.w, a.depth, n0, in);
     find_offsets(t, a, in);
     const ConstantScale<T> scale(t, a.scale);
-    t.wait_for_inputs();
-    bring_patch(t, a, t.template ptr<const X>(a.x) + place(image, a.win.step_n, c0), r0, a.in_channels - c0, in);
+    const Patch patch(t, a, image, r0, c0, in);
+    patch.bring(t, a.pro);  // waits for the inputs, too
     t.sync();
     const int columns = static_cast<int>(a.win.out_w.d), left = static_cast<int>(a.win.out_h.d) - r0;
     const int count = (left < a.rows ? left : a.rows) * columns;
@@ -95,57 +95,92 @@ struct ConvGroups {
     if (t.tid == 0) *in.zeros = Unit{};
   }
 
-  // Brings `channels` channels of each pixel, or as many as the rTask reads. What is outside of the image is zero. Each
-  // thread has what it has copied when this returns.
-  static RT_DEVICE void bring_patch(const rt::Task& t, const Args& a, const X* image, int r0, int channels,
-                                    const Operands& in) {
-    constexpr int kBatch = Copy::kAsync ? 1 : 4;
-    const Window& win = a.win;
-    const int h0 = r0 * static_cast<int>(win.stride_h.d) - win.pad_h, pad_w = win.pad_w;
-    const unsigned in_h = win.in_h, in_w = win.in_w;
-    const int step_h = static_cast<int>(win.step_h), step_w = static_cast<int>(win.step_w);
-    const Div across = a.channels, columns = a.patch_columns;
-    const int count = a.patch_rows * static_cast<int>(columns.d * across.d), pixel = a.pixel_units * kUnit;
-    E* patch = reinterpret_cast<E*>(in.patch);
-    RK_UNROLL(1)
-    for (int e = t.tid; e < count; e += kBatch * kThreads) {
-      Copy copies[kBatch];
-      const X* from[kBatch];
-      int to[kBatch];
-      bool ok[kBatch];
-      RT_UNROLL
-      for (int b = 0; b < kBatch; ++b) {
-        int place_in_patch = e + b * kThreads;
-        const bool exists = place_in_patch < count;
-        const int channel = take_digit(place_in_patch, across) * kCopy;
-        to[b] = exists ? place_in_patch * pixel + channel : -1;
-        int h = place_in_patch;
-        const int w = take_digit(h, columns) - pad_w;
-        h += h0;
-        ok[b] = static_cast<unsigned>(h) < in_h & static_cast<unsigned>(w) < in_w & channel < channels & exists;
-        from[b] = image + place(h, step_h, place(w, step_w, channel));
-        copies[b].take(from[b], ok[b]);
-      }
-      RT_UNROLL
-      for (int b = 0; b < kBatch; ++b) {
-        if (to[b] >= 0) copies[b].put(patch + to[b], from[b], ok[b], a.pro);
-      }
-    }
-    rt::cp_async_commit();
-    rt::cp_async_wait<0>();
-    if constexpr (kRounds) {
-      RK_UNROLL(2)
-      for (int e = t.tid; e < count; e += kThreads) {
-        int place_in_patch = e;
-        const int channel = take_digit(place_in_patch, across) * kCopy;
-        auto* copied = reinterpret_cast<Pack<E, kCopy>*>(patch + place_in_patch * pixel + channel);
-        Pack<E, kCopy> values = *copied;
+  // What the rTask reads of the image, from channel c0 on. The numbers are in registers: with each copy the compiler
+  // takes the arguments for changed, and would read them again.
+  class Patch {
+   public:
+    RT_DEVICE Patch(const rt::Task& t, const Args& a, int image, int r0, int c0, const Operands& in)
+        : across_(a.channels),
+          columns_(a.patch_columns),
+          image_(rt::settled_place(t.template ptr<const X>(a.x) + place(image, a.win.step_n, c0))),
+          h0_(r0 * static_cast<int>(a.win.stride_h.d) - a.win.pad_h),
+          pad_w_(a.win.pad_w),
+          in_h_(a.win.in_h),
+          in_w_(a.win.in_w),
+          step_h_(static_cast<int>(a.win.step_h)),
+          step_w_(static_cast<int>(a.win.step_w)),
+          channels_(a.in_channels - c0),
+          count_(a.patch_rows * static_cast<int>(a.patch_columns.d * a.channels.d)),
+          pixel_(a.pixel_units * kUnit),
+          patch_(reinterpret_cast<E*>(in.patch)) {}
+
+    // Waits for the rTask's inputs, and brings as many channels of each pixel as it reads. What is outside of the image
+    // is zero. Each thread has what it has copied when this returns.
+    RT_DEVICE void bring(const rt::Task& t, const typename Pro::Args& pro) const {
+      constexpr int kBatch = 4;  // copies whose places are found together, since that is a chain of operations
+      bool first = true;
+      RK_UNROLL(1)
+      for (int e = t.tid; first || e < count_; e += kBatch * kThreads, first = false) {
+        Copy copies[kBatch];
+        const X* from[kBatch];
+        int to[kBatch];
+        bool ok[kBatch];
         RT_UNROLL
-        for (int i = 0; i < kCopy; ++i) values.v[i] = Product::multiplied(values.v[i]);
-        *copied = values;
+        for (int b = 0; b < kBatch; ++b) {
+          int h = e + b * kThreads;
+          const bool exists = h < count_;
+          const int channel = take_digit(h, across_) * kCopy;
+          to[b] = exists ? h * pixel_ + channel : -1;
+          const int w = take_digit(h, columns_) - pad_w_;
+          h += h0_;
+          ok[b] = static_cast<unsigned>(h) < in_h_ & static_cast<unsigned>(w) < in_w_ & channel < channels_ & exists;
+          from[b] = rt::settled_place(image_ + place(h, step_h_, place(w, step_w_, channel)));
+        }
+        if (first) t.wait_for_inputs();
+        RT_UNROLL
+        for (int b = 0; b < kBatch; ++b) copies[b].take(from[b], ok[b]);
+        RT_UNROLL
+        for (int b = 0; b < kBatch; ++b) {
+          if (to[b] >= 0) copies[b].put(patch_ + to[b], from[b], ok[b], pro);
+        }
+      }
+      rt::cp_async_commit();
+      rt::cp_async_wait<0>();
+      if constexpr (kRounds) round(t);
+    }
+
+   private:
+    // Loads of a batch stand before its stores, behind which each of them would wait.
+    RT_DEVICE void round(const rt::Task& t) const {
+      constexpr int kBatch = 4;
+      RK_UNROLL(1)
+      for (int e = t.tid; e < count_; e += kBatch * kThreads) {
+        Pack<E, kCopy>* at[kBatch];
+        Pack<E, kCopy> values[kBatch];
+        RT_UNROLL
+        for (int b = 0; b < kBatch; ++b) {
+          int place_in_patch = e + b * kThreads < count_ ? e + b * kThreads : e;
+          const int channel = take_digit(place_in_patch, across_) * kCopy;
+          at[b] = reinterpret_cast<Pack<E, kCopy>*>(patch_ + place_in_patch * pixel_ + channel);
+        }
+        RT_UNROLL
+        for (int b = 0; b < kBatch; ++b) values[b] = *at[b];
+        RT_UNROLL
+        for (int b = 0; b < kBatch; ++b) {
+          RT_UNROLL
+          for (int i = 0; i < kCopy; ++i) values[b].v[i] = Product::multiplied(values[b].v[i]);
+          *at[b] = values[b];
+        }
       }
     }
-  }
+
+    Div across_, columns_;
+    const X* image_;
+    int h0_, pad_w_;
+    unsigned in_h_, in_w_;
+    int step_h_, step_w_, channels_, count_, pixel_;
+    E* patch_;
+  };
 
   // The first unit of the window of position m of the rTask, for the group whose units begin at `first`. Positions that
   // do not exist are multiplied for nothing.

@@ -64,8 +64,13 @@ struct Excite {
     const int first = ACROSS > 0 ? t.tid / kColumns : t.tid % kColumns;
     const int count = mine < channels ? positions - first : 0;
     const X* x = t.ptr<const X>(a.x) + place(image, a.step_n, place(c0 + mine, a.step_c, place(p0 + first, a.step_p)));
+    x = rt::settled_place(x);
     Y* out = t.ptr<Y>(a.out) + place(image, a.out_n, place(c0 + mine, a.out_c, place(p0 + first, a.out_p)));
+    out = rt::settled_place(out);
     const Shares shares(t, a.quads, kThreads);
+    const Quad* part = t.ptr<const Quad>(a.part) + place(image * a.parts, shares.quads, t.tid);
+    part = rt::settled_place(part);
+    const int parts = rt::settled(shares.left(a.parts)), step_p = static_cast<int>(a.step_p);
     const int c = t.tid / kPer, quads = shares.quads;
     const Quad* w = t.ptr<const Quad>(a.w) + place(c0 + c, quads, t.tid % kPer);
     const int left = c < channels ? quads - t.tid % kPer : 0;  // quads of weights from the thread's first one on
@@ -80,10 +85,10 @@ struct Excite {
     Words<X> loaded[kMost];
     RT_UNROLL
     for (int i = 0; i < kMost; ++i) {
-      const auto* from = reinterpret_cast<const Words<X>*>(ahead(x, i * kStep, static_cast<int>(a.step_p)));
-      loaded[i] = i * kStep < count ? *from : Words<X>{};
+      const auto* from = reinterpret_cast<const Words<X>*>(ahead(x, i * kStep, step_p));
+      loaded[i] = load_if(from, i * kStep < count);
     }
-    reinterpret_cast<Quad*>(sums)[t.tid] = sum_of_parts(t, a, image, shares, stage);
+    reinterpret_cast<Quad*>(sums)[t.tid] = sum_of_parts(t, part, parts, shares, stage);
     t.sync();
     RK_UNROLL(1)
     for (int u = t.tid; u < 4 * quads; u += kThreads) {
@@ -120,13 +125,12 @@ struct Excite {
   }
 
  private:
-  // The thread's share of the sum of the parts. They come through shared memory, where no other thread touches them,
-  // since nvcc lets loads into registers wait for each other.
-  static RT_DEVICE Quad sum_of_parts(const rt::Task& t, const Args& a, int image, const Shares& shares, Quad* stage) {
-    const Quad* part = t.ptr<const Quad>(a.part) + place(image * a.parts, shares.quads, t.tid);
+  // The thread's share of the sum of the parts, of which there are so many from its first one on. They come through
+  // shared memory, where no other thread touches them, since nvcc lets loads into registers wait for each other.
+  static RT_DEVICE Quad sum_of_parts(const rt::Task& t, const Quad* part, int left, const Shares& shares, Quad* stage) {
     Quad s = {};
     RK_UNROLL(1)
-    for (int left = shares.left(a.parts); left > 0; left -= kAtOnce * shares.count) {
+    for (; left > 0; left -= kAtOnce * shares.count) {
       RT_UNROLL
       for (int i = 0; i < kAtOnce; ++i) {
         rt::cp_async_or_zero<16>(stage + i * kThreads + t.tid, part + i * shares.step, i * shares.count < left);

@@ -40,22 +40,28 @@ struct Squeeze {
     const float* w = t.ptr<const float>(a.w) + place(c0, a.units);
     float now[CB];
     if (t.tid < a.units) column(w + t.tid, a.units, channels, now);
-    t.wait_for_inputs();
+    // The first of the elements that the thread sums up, and how far positions and channels are apart.
+    constexpr int kRows = CB / kWarps;  // of a warp without ACROSS
+    const int first = ACROSS ? t.tid / CB : t.tid / 32 * kRows, lane = t.tid % 32;
     const X* x = t.ptr<const X>(a.x) + place(image, a.step_n, place(c0, a.step_c, place(p0, a.step_p)));
+    x = rt::settled_place(x + place(ACROSS ? lane : first, a.step_c, place(ACROSS ? first : lane, a.step_p)));
+    const int step_c = static_cast<int>(a.step_c), step_p = static_cast<int>(a.step_p);
+    const float share = rt::settled(1.0f / static_cast<float>(a.positions));
+    t.wait_for_inputs();
     if constexpr (ACROSS) {
-      sum_across(t, a, x, channels, positions, means);
+      sum_across(t, x, step_p, lane < channels ? positions - first : 0, share, means);
     } else {
-      sum_along(t, a, x, channels, positions, means);
+      sum_along(t, x, step_c, step_p, channels - first, positions - lane, share, means + first);
     }
     t.sync();
     float* out = t.ptr<float>(a.out) + place(rtask, a.units);
     RK_UNROLL(1)
     for (int u = t.tid; u < a.units; u += kThreads) {
       if (u != t.tid) column(w + u, a.units, channels, now);
-      float sum = 0.0f;
+      float sum[4] = {};
       RT_UNROLL
-      for (int c = 0; c < CB; ++c) sum += now[c] * means[c];
-      out[u] = sum;
+      for (int c = 0; c < CB; ++c) sum[c % 4] += now[c] * means[c];
+      out[u] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }
   }
 
@@ -66,55 +72,48 @@ struct Squeeze {
     for (int c = 0; c < CB; ++c) out[c] = c < channels ? rt::ld_const(ahead(w, c, units)) : 0.0f;
   }
 
-  // A warp sums up four channels at the same time.
-  static RT_DEVICE void sum_along(const rt::Task& t, const Args& a, const X* x, int channels, int positions,
-                                  float* means) {
+  // A warp sums up four channels at the same time, of which so many exist. x is the first position of the thread's
+  // lane, from which on there are so many.
+  static RT_DEVICE void sum_along(const rt::Task& t, const X* x, int step_c, int step_p, int channels, int positions,
+                                  float share, float* means) {
     constexpr int kRows = CB / kWarps, kAtOnce = 4;
-    const int lane = t.tid % 32, first = t.tid / 32 * kRows;
-    const X* at = x + place(first, a.step_c, place(lane, a.step_p));
     float sums[kRows] = {};
     RK_UNROLL(1)
-    for (int p = lane; p < positions; p += 32 * kAtOnce) {
+    for (; positions > 0; positions -= 32 * kAtOnce) {
       float v[kRows][kAtOnce];
       RT_UNROLL
       for (int c = 0; c < kRows; ++c) {
-        const X* row = ahead(at, c, static_cast<int>(a.step_c));
+        const X* row = ahead(x, c, step_c);
         RT_UNROLL
         for (int i = 0; i < kAtOnce; ++i) {
-          const bool mine = first + c < channels && p + 32 * i < positions;
-          v[c][i] = mine ? float(*ahead(row, 32 * i, static_cast<int>(a.step_p))) : 0.0f;
+          v[c][i] = element_or_zero(ahead(row, 32 * i, step_p), c < channels && 32 * i < positions);
         }
       }
       RT_UNROLL
       for (int c = 0; c < kRows; ++c) sums[c] += (v[c][0] + v[c][1]) + (v[c][2] + v[c][3]);
-      at = ahead(at, 32 * kAtOnce, static_cast<int>(a.step_p));
+      x = ahead(x, 32 * kAtOnce, step_p);
     }
     rt::sync_warp(t);
     RT_UNROLL
     for (int c = 0; c < kRows; ++c) {
       RT_UNROLL
       for (int mask = 16; mask > 0; mask /= 2) sums[c] += rt::shfl_xor(t, sums[c], mask);
-      if (lane == 0) means[first + c] = sums[c] / static_cast<float>(a.positions);
+      if (t.tid % 32 == 0) means[c] = sums[c] * share;
     }
   }
 
-  // A lane sums up its channel over the positions of its warp.
-  static RT_DEVICE void sum_across(const rt::Task& t, const Args& a, const X* x, int channels, int positions,
+  // A lane sums up its channel over the positions of its warp, of which there are so many from x on.
+  static RT_DEVICE void sum_across(const rt::Task& t, const X* x, int step_p, int positions, float share,
                                    float* means) {
     constexpr int kAtOnce = 8;
-    const int c = t.tid % CB;
-    const X* at = x + place(c, a.step_c, place(t.tid / CB, a.step_p));
     float s = 0.0f;
     RK_UNROLL(1)
-    for (int p = t.tid / CB; p < positions; p += kWarps * kAtOnce) {
+    for (; positions > 0; positions -= kWarps * kAtOnce) {
       float v[kAtOnce];
       RT_UNROLL
-      for (int i = 0; i < kAtOnce; ++i) {
-        const bool mine = c < channels && p + kWarps * i < positions;
-        v[i] = mine ? float(*ahead(at, kWarps * i, static_cast<int>(a.step_p))) : 0.0f;
-      }
+      for (int i = 0; i < kAtOnce; ++i) v[i] = element_or_zero(ahead(x, kWarps * i, step_p), kWarps * i < positions);
       s += ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
-      at = ahead(at, kWarps * kAtOnce, static_cast<int>(a.step_p));
+      x = ahead(x, kWarps * kAtOnce, step_p);
     }
     float* sums = means + CB;
     sums[t.tid] = s;
@@ -123,8 +122,13 @@ struct Squeeze {
       s = sums[t.tid];
       RT_UNROLL
       for (int w = 1; w < kWarps; ++w) s += sums[w * CB + t.tid];
-      means[t.tid] = s / static_cast<float>(a.positions);
+      means[t.tid] = s * share;
     }
+  }
+
+  static RT_DEVICE float element_or_zero(const X* p, bool ok) {
+    using One = Pack<X, 1>;
+    return float(rt::load_or_zero(reinterpret_cast<const One*>(p), ok).v[0]);
   }
 };
 
