@@ -190,11 +190,13 @@ class SharedDrain {
   template <int Columns>
   using Drain = GroupDrain<ColumnsOf<T, Columns>, Epi>;
   static constexpr bool kEarly = Drain<kFirst>::kMayBeEarly;
+  // Whether sums fit the areas behind the ring, so that nobody has to wait until the ring is free.
+  static constexpr bool kBehindRing = 256 * kFirst <= T::kSumBytes;
 
  public:
   using Early = typename Drain<kFirst>::Early;
 
-  // `between` is free for 256 bytes for each column when all groups have come here.
+  // `between` is free for 256 bytes for each column when all groups have come to store.
   RT_DEVICE SharedDrain(const rt::Task& t, char* between, const rt::Operand3& out, const typename Epi::Args& epi,
                         const TilePlace& tile)
       : t_(t), between_(between), out_(out), epi_(epi), tile_(tile), at_(t.tid) {}
@@ -211,7 +213,7 @@ class SharedDrain {
 
   // Stores the sums with what load has asked for.
   RT_DEVICE void store(const typename T::Acc& acc, const Early& early) const {
-    rt::groups_barrier(t_, T::kThreads);
+    if constexpr (!kBehindRing) rt::groups_barrier(t_, T::kThreads);
     if (at_.kg == 0) {
       put<kFirst, kSecond>(acc, 1);
     } else {
@@ -228,9 +230,14 @@ class SharedDrain {
  private:
   // What the thread and that of its place in the other group share: sums for the given one of the groups.
   RT_DEVICE Sums* shared(int kg) const {
+    if constexpr (kBehindRing) {
+      // The area of the group that finishes the columns.
+      const int group = kg == at_.kg ? at_.group : (at_.group + T::kRowGroups) % T::kGroups;
+      return reinterpret_cast<Sums*>(T::sums(t_, group)) + t_.tid % 128;
+    }
     return reinterpret_cast<Sums*>(between_ + kg * 256 * kFirst) + (at_.row / 64 * 128 + t_.tid % 128);
   }
-  static constexpr int kNext = 128 * T::kRowGroups;  // from a thread's sums to its next ones
+  static constexpr int kNext = kBehindRing ? 128 : 128 * T::kRowGroups;  // from a thread's sums to its next ones
 
   template <int From, int Columns>
   RT_DEVICE void put(const typename T::Acc& acc, int kg) const {
