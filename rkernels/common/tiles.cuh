@@ -98,7 +98,7 @@ RT_DEVICE P* place_at(const rt::Task& t, const Strided<RANK>& o, const int (&at)
   return rt::settled_place(reinterpret_cast<P*>(t.ptr<Element>(o.ref) + o.offset(at)));
 }
 
-// The pack at p if ok, otherwise anything; then p is not read.
+// The pack at p if ok, otherwise zeros; then p is not read.
 template <class P>
 RT_DEVICE P load_if(const P* p, bool ok) {
   if constexpr (sizeof(P) == alignof(P)) {
