@@ -150,27 +150,16 @@ struct ConvGroups {
     }
 
    private:
-    // Loads of a batch stand before its stores, behind which each of them would wait.
     RT_DEVICE void round(const rt::Task& t) const {
-      constexpr int kBatch = 4;
-      RK_UNROLL(1)
-      for (int e = t.tid; e < count_; e += kBatch * kThreads) {
-        Pack<E, kCopy>* at[kBatch];
-        Pack<E, kCopy> values[kBatch];
+      RK_UNROLL(2)
+      for (int e = t.tid; e < count_; e += kThreads) {
+        int place_in_patch = e;
+        const int channel = take_digit(place_in_patch, across_) * kCopy;
+        auto* copied = reinterpret_cast<Pack<E, kCopy>*>(patch_ + place_in_patch * pixel_ + channel);
+        Pack<E, kCopy> values = *copied;
         RT_UNROLL
-        for (int b = 0; b < kBatch; ++b) {
-          int place_in_patch = e + b * kThreads < count_ ? e + b * kThreads : e;
-          const int channel = take_digit(place_in_patch, across_) * kCopy;
-          at[b] = reinterpret_cast<Pack<E, kCopy>*>(patch_ + place_in_patch * pixel_ + channel);
-        }
-        RT_UNROLL
-        for (int b = 0; b < kBatch; ++b) values[b] = *at[b];
-        RT_UNROLL
-        for (int b = 0; b < kBatch; ++b) {
-          RT_UNROLL
-          for (int i = 0; i < kCopy; ++i) values[b].v[i] = Product::multiplied(values[b].v[i]);
-          *at[b] = values[b];
-        }
+        for (int i = 0; i < kCopy; ++i) values.v[i] = Product::multiplied(values.v[i]);
+        *copied = values;
       }
     }
 

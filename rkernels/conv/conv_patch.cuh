@@ -70,11 +70,11 @@ struct ConvPatch {
     const int columns = static_cast<int>(a.win.out_w.d), left = static_cast<int>(a.win.out_h.d) - r0;
     const int count = (left < a.rows ? left : a.rows) * columns;
     const int i0 = a.image_positions > 0 ? 0 : image, p0 = image * a.image_positions + r0 * columns;
+    t.wait_for_inputs();
     const X* x = t.template ptr<const X>(a.x) + place(image, a.win.step_n);
     if constexpr (Rows) {
-      bring_rows(t, a, x, r0);  // waits for the inputs, too
+      bring_rows(t, a, x, r0);
     } else {
-      t.wait_for_inputs();
       bring_patch(t, a, x, r0, in.patch);
     }
     rt::cp_async_commit();
@@ -105,70 +105,40 @@ struct ConvPatch {
 
   static RT_DEVICE int row_units(const Args& a) { return static_cast<int>(a.phases.d) * a.plane; }
 
-  // Waits for the rTask's inputs, and brings rows of the image, of 16 bytes that are inside of it or outside. The
-  // places of a few of them are found together, since that is a chain of operations, and from numbers in registers:
-  // with each copy the compiler takes the arguments for changed.
+  // Rows of the image, of 16 bytes that are inside of it or outside.
   static RT_DEVICE void bring_rows(const rt::Task& t, const Args& a, const X* image, int r0) {
-    constexpr int kLoad = kPerLoad<X>, kBatch = 4;
-    const int h0 = r0 * static_cast<int>(a.win.stride_h.d) - a.win.pad_h, w0 = a.first_column;
-    const unsigned in_h = a.win.in_h, in_w = a.win.in_w;
-    const int step_c = static_cast<int>(a.win.step_c), step_h = static_cast<int>(a.win.step_h);
+    constexpr int kLoad = kPerLoad<X>;
+    const Window& win = a.win;
+    const int h0 = r0 * static_cast<int>(win.stride_h.d) - win.pad_h, w0 = a.first_column;
     const Div loads = a.row_loads, height = a.height;
     const int count = a.channels * static_cast<int>(height.d * loads.d);
     X* to = reinterpret_cast<X*>(t.smem + a.rows_at);
-    bool first = true;
     RK_UNROLL(1)
-    for (int e = t.tid; first || e < count; e += kBatch * kThreads, first = false) {
-      const X* from[kBatch];
-      bool ok[kBatch];
-      RT_UNROLL
-      for (int b = 0; b < kBatch; ++b) {
-        int channel = e + b * kThreads;
-        const int w = w0 + take_digit(channel, loads) * kLoad, h = h0 + take_digit(channel, height);
-        ok[b] = static_cast<unsigned>(h) < in_h & static_cast<unsigned>(w) < in_w;
-        from[b] = rt::settled_place(image + place(channel, step_c, place(h, step_h, w)));
-      }
-      if (first) t.wait_for_inputs();
-      RT_UNROLL
-      for (int b = 0; b < kBatch; ++b) {
-        const int place = e + b * kThreads;
-        if (place < count) rt::cp_async_or_zero<16>(to + place * kLoad, from[b], ok[b]);
-      }
+    for (int e = t.tid; e < count; e += kThreads) {
+      int channel = e;
+      const int w = w0 + take_digit(channel, loads) * kLoad, h = h0 + take_digit(channel, height);
+      const bool ok = static_cast<unsigned>(h) < static_cast<unsigned>(win.in_h) &
+                      static_cast<unsigned>(w) < static_cast<unsigned>(win.in_w);
+      rt::cp_async_or_zero<16>(to + e * kLoad, image + place(channel, win.step_c, place(h, win.step_h, w)), ok);
     }
   }
-  // Makes units of rows of the image. What a batch of them is made of is loaded before the first one is stored, behind
-  // which loads would wait.
   static RT_DEVICE void make_units(const rt::Task& t, const Args& a, Unit* patch) {
-    constexpr int kBatch = 4;
     const int pitch = static_cast<int>(a.row_loads.d) * kPerLoad<X>, plane = static_cast<int>(a.height.d) * pitch;
-    const int count = a.patch_rows * static_cast<int>(a.patch_units.d), channels = a.channels, units = row_units(a);
-    const Div across = a.patch_units, phases = a.phases;
-    const int phase_units = a.plane;
+    const int count = a.patch_rows * static_cast<int>(a.patch_units.d), channels = a.channels;
     const X* rows = reinterpret_cast<const X*>(t.smem + a.rows_at) - a.win.pad_w - a.first_column;
     RK_UNROLL(1)
-    for (int e = t.tid; e < count; e += kBatch * kThreads) {
-      X from[kBatch][kUnit];
-      int to[kBatch];
+    for (int e = t.tid; e < count; e += kThreads) {
+      int row = e;
+      int column = take_digit(row, a.patch_units);
+      const X* from = rows + row * pitch + column * PIXELS;
+      Unit unit;
       RT_UNROLL
-      for (int b = 0; b < kBatch; ++b) {
-        int row = e + b * kThreads < count ? e + b * kThreads : e;
-        int column = take_digit(row, across);
-        const X* at = rows + row * pitch + column * PIXELS;
-        RT_UNROLL
-        for (int i = 0; i < kUnit; ++i) {
-          const int c = i % kChannels;
-          from[b][i] = c < channels ? at[c * plane + i / kChannels] : X();
-        }
-        const int phase = take_digit(column, phases);
-        to[b] = row * units + phase * phase_units + column;
+      for (int i = 0; i < kUnit; ++i) {
+        const int c = i % kChannels, pixel = i / kChannels;
+        unit.v[i] = c < channels ? Product::multiplied(float(from[c * plane + pixel])) : E();
       }
-      RT_UNROLL
-      for (int b = 0; b < kBatch; ++b) {
-        Unit unit;
-        RT_UNROLL
-        for (int i = 0; i < kUnit; ++i) unit.v[i] = Product::multiplied(float(from[b][i]));
-        patch[to[b]] = unit;
-      }
+      const int phase = take_digit(column, a.phases);
+      patch[row * row_units(a) + phase * a.plane + column] = unit;
     }
   }
 

@@ -68,8 +68,8 @@ struct Windows {
       RT_UNROLL
       for (int i = 0; i < T::MI; ++i) windows[i] = window(at.m + 16 * i + at.lane % 16);
     }
-    RT_DEVICE void load(uint32_t (&r)[4], int i, int u) const { load_at(r, i, offsets[u]); }
-    RT_DEVICE void load_at(uint32_t (&r)[4], int i, int offset) const {
+    RT_DEVICE void load(uint32_t (&r)[4], int i, int u) const {
+      const int offset = offsets[u];
       rt::load_fragments(r, offset >= 0 ? windows[i] + offset : zeros);
     }
   };
@@ -90,13 +90,11 @@ struct Windows {
       // A load brings the weights of two fragments' columns; where there is no second one, of one fragment twice.
       const E* columns = in.weights + (at.n + at.lane % 8) * in.line + at.lane / 8 % 2 * kUnit;
       const int second = at.lane / 16 * 8 * in.line;
-      int offset = rows.offsets[0];
       RK_UNROLL(2)
       for (int u = 0; u < in.depth; u += 2) {
         uint32_t left[T::MI][4];
         RT_UNROLL
-        for (int i = 0; i < T::MI; ++i) rows.load_at(left[i], i, offset);
-        offset = rows.offsets[u + 2 < in.depth ? u + 2 : u];  // comes while this is multiplied
+        for (int i = 0; i < T::MI; ++i) rows.load(left[i], i, u);
         RT_UNROLL
         for (int j = 0; j < T::NI; j += 2) {
           const bool pair = j + 1 < T::NI;
