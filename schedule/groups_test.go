@@ -1,9 +1,11 @@
 package schedule
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/vdevice"
 	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
@@ -37,5 +39,24 @@ func TestWarpGroupsOfEarlierWaves(t *testing.T) {
 		if got := s.groupsFactor(second, cur); got != want {
 			t.Errorf("%v: the second wave takes %v times as long, want %v", kind, got, want)
 		}
+	}
+}
+
+// With groupsOfOne each rOperator that multiplies by warp groups keeps its fastest candidate in one of the selections, and
+// nobody else does. One that does not multiply so has none.
+func TestGroupsOfOne(t *testing.T) {
+	candidate := func(onlyArch int) *choice {
+		inst := *vdevicetest.Instance(256, 0, 168)
+		kernel := *inst.Kernel
+		kernel.OnlyArch = onlyArch
+		inst.Kernel = &kernel
+		return &choice{c: &roperator.Candidate{Inst: &inst}}
+	}
+	fast := []picked{{0, candidate(90)}, {1, candidate(0)}, {2, candidate(90)}}
+	without := []picked{{0, candidate(0)}, fast[1], {2, candidate(0)}}
+	got := groupsOfOne(fast, without)
+	want := [][]picked{{fast[0], without[1], without[2]}, {without[0], without[1], fast[2]}}
+	if !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("groupsOfOne picks %v, want %v", got, want)
 	}
 }
