@@ -183,9 +183,14 @@ func TestRingUnderThreadSanitizer(t *testing.T) {
 	if _, err := runFaulty(t, s, lib, "", opt); err != nil {
 		t.Errorf("a correct program is not clean: %v", err)
 	}
-	if _, err := runFaulty(t, s, lib, "NO_FULL_WAIT", opt); err == nil || !strings.Contains(err.Error(), "data race") {
-		t.Errorf("a missing wait for a chunk was not reported: %v", err)
+	// In some runs a thread is so far behind the loader that the emulator ends the program before there is a race.
+	var err error
+	for opt.Seed = 1; opt.Seed <= 20; opt.Seed++ {
+		if _, err = runFaulty(t, s, lib, "NO_FULL_WAIT", opt); err != nil && strings.Contains(err.Error(), "data race") {
+			return
+		}
 	}
+	t.Errorf("a missing wait for a chunk was not reported as a race: %v", err)
 }
 
 // The three ways to fill a stage.
