@@ -203,9 +203,9 @@ func (s TileShape) Groups() bool { return s.groups }
 // Strip reports whether the shape is for strips of tiles.
 func (s TileShape) Strip() bool { return s.wide > 0 }
 
-// LateRows reports whether a strip waits long for what its epilogue adds to rows, so many bytes for an element: few threads
-// ask for it, and only when the sums are there, since it does not fit their registers before. In 16 bits BERT with eight
-// inputs takes 5 % longer with such strips.
+// LateRows reports whether a strip waits long for what its epilogue adds to rows, so many bytes for an element: few
+// threads ask for it, and for a part only when the sums are there, since not all of it fits their registers before. In 16
+// bits BERT with eight inputs took 5 % longer with such strips.
 func (s TileShape) LateRows(bytes float64) bool {
 	if !s.Strip() || s.BM != GroupRows {
 		return false
@@ -220,7 +220,7 @@ func (s TileShape) LateRows(bytes float64) bool {
 const (
 	groupThreads = 128
 	// mostEarly is how many bytes of what epilogues add to rows a thread may have before the sums are there, as in
-	// rkernels/common/wgmma_drain.cuh.
+	// rkernels/common/wgmma_boxes.cuh.
 	mostEarly = 128
 )
 

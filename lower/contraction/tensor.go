@@ -231,18 +231,28 @@ func (s TileShape) PackedBlock(lines int64) int64 { return lines * s.BK }
 
 // PackedPlace is where element k of a line stands in a packed constant whose lines have tk k tiles each; a tile has so
 // many lines. It is PackedPlace(line, 0) + PackedPlace(0, k). Blocks of scalar shapes are [k][line], those of tensor
-// cores [plane][line][k], and those of warp groups [plane][16 bytes of k][line], of which this is the place in the
-// first plane.
+// cores [plane][line][k], and those of warp groups [plane][16 bytes of k][line], with one product in the order of
+// productLine; this is the place in the first plane.
 func (s TileShape) PackedPlace(lines, tk, line, k int64) int64 {
 	block := (line/lines*tk + k/s.BK) * s.PackedBlock(lines)
 	if s.groups && !s.split {
 		run := PerLoad(s.multiplied)
-		return block + k%s.BK/run*run*lines + line%lines*run + k%run
+		return block + k%s.BK/run*run*lines + s.productLine(line%lines)*run + k%run
 	}
 	if s.products > 0 {
 		return block + line%lines*s.BK + k%s.BK
 	}
 	return block + k%s.BK*lines + line%lines
+}
+
+// productLine is the column of the product of warp groups that a column of a tile is, so that each of the four threads
+// that have sums of a row has so many neighbours of the result: as many as 16 bytes have of what is multiplied, and no
+// more than eight (rkernels/common/wgmma_drain.cuh).
+func (s TileShape) productLine(line int64) int64 {
+	const threads, each = 4, 2 // of eight columns of the product
+	near := min(PerLoad(s.multiplied), 8)
+	eight := line%near/each + line/(threads*near)*(near/each)
+	return eight*threads*each + line%(threads*near)/near*each + line%each
 }
 
 // FinishPacked makes of float32 numbers in packed blocks what tensor cores take: the numbers as tf32, or parts of them.

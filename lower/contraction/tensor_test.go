@@ -88,6 +88,29 @@ func TestPackedPlaces(t *testing.T) {
 	}
 }
 
+// TestProductLines: the columns of a tile are those of its product in another order, in which runs of neighbours belong
+// to one of the four threads that have sums of a row, from the first of its columns on.
+func TestProductLines(t *testing.T) {
+	for d, near := range map[ir.DType]int64{ir.Float32: 4, ir.Float16: 8, ir.Int8: 8} {
+		s, lines, seen := TileShape{multiplied: d, groups: true, products: 1}, int64(96), map[int64]bool{}
+		for line := range lines {
+			at := s.productLine(line)
+			if at < 0 || at >= lines || seen[at] {
+				t.Fatalf("%v: column %d is column %d of the product", d, line, at)
+			}
+			seen[at] = true
+			// Of each eight columns of the product a thread has two.
+			thread, number := at%8/2, at/8*2+at%2
+			if want := line / near % 4; thread != want {
+				t.Errorf("%v: thread %d has column %d, want thread %d", d, thread, line, want)
+			}
+			if want := line/(4*near)*near + line%near; number != want {
+				t.Errorf("%v: column %d is number %d of its thread, want %d", d, line, number, want)
+			}
+		}
+	}
+}
+
 // element is one of a matrix: row r, depth k.
 type element struct {
 	r, k int64

@@ -32,16 +32,22 @@ const (
 )
 
 // packOf is the largest number of elements of which runs, out and the operands are made up, and none of which takes
-// more than an access; 1 if there is none.
+// more than an access; 1 if there is none. Beside results of 16 bits a constant that is the same for all rows, and loaded
+// once, may take two.
 func packOf(root *functor.Expr, operands []roperator.View, out roperator.View, run int64) int {
 	if run <= 0 || out.Stride(2) != 1 {
 		return 1
 	}
 	n := min(mostPack, int64(packBytes/out.DType().Size()))
 	for _, v := range operands {
-		if v.Stride(2) != 0 {
-			n = min(n, int64(packBytes/v.DType().Size()))
+		if v.Stride(2) == 0 {
+			continue
 		}
+		bytes := packBytes
+		if v.Buf.Kind == roperator.Const && v.Stride(1) == 0 && out.DType().Size() == 2 {
+			bytes *= 2
+		}
+		n = min(n, int64(bytes/v.DType().Size()))
 	}
 	if functor.Length(root) > shortLength {
 		n = min(n, longPack)

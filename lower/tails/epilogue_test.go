@@ -14,6 +14,9 @@ func TestPacks(t *testing.T) {
 	view := func(d ir.DType, shape ...int64) roperator.View {
 		return roperator.Contiguous(&roperator.Buffer{DType: d}, shape)
 	}
+	bias := func(d ir.DType, shape ...int64) roperator.View {
+		return roperator.Contiguous(&roperator.Buffer{DType: d, Kind: roperator.Const}, shape)
+	}
 	at := func(v roperator.View, offset int64) roperator.View {
 		v.Offset = offset
 		return v
@@ -32,6 +35,7 @@ func TestPacks(t *testing.T) {
 		{"float16", short, view(f16, 1, 3, 8), nil, 8, 8},
 		{"float16 of a long expression", long, view(f16, 1, 3, 8), nil, 8, 4},
 		{"float16 beside float32", short, view(f16, 1, 3, 8), []roperator.View{view(f32, 1, 3, 8)}, 8, 4},
+		{"float16 beside a float32 bias", short, view(f16, 1, 3, 8), []roperator.View{bias(f32, 1, 1, 8)}, 8, 8},
 		{"a bias for each row", short, view(f32, 1, 3, 8), []roperator.View{view(f32, 1, 3, 1)}, 8, 4},
 		{"rows of 6", short, view(f32, 1, 3, 6), nil, 6, 2},
 		{"odd rows", short, view(f32, 1, 3, 7), nil, 7, 1},

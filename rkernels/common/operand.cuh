@@ -49,10 +49,21 @@ RT_DEVICE T operand(const rt::Task& t, const rt::Operand3& o, int i0, int i1, in
   return *place_in<T>(t, o, i0, i1, i2);
 }
 
-// The same of a constant operand.
+// The same of a constant operand, of which a pack may be two loads.
 template <class T>
 RT_DEVICE T const_operand(const rt::Task& t, const rt::Operand3& o, int i0, int i1, int i2) {
-  return rt::ld_const(place_in<T>(t, o, i0, i1, i2));
+  const T* at = place_in<T>(t, o, i0, i1, i2);
+  if constexpr (sizeof(T) > 16) {
+    using Half = Pack<uint32_t, 4>;
+    static_assert(sizeof(T) == 32);
+    const Half* halves = reinterpret_cast<const Half*>(at);
+    const Half both[2] = {rt::ld_const(halves), rt::ld_const(halves + 1)};
+    T pack;
+    memcpy(&pack, both, sizeof pack);
+    return pack;
+  } else {
+    return rt::ld_const(at);
+  }
 }
 
 }  // namespace rk

@@ -17,10 +17,13 @@
 #include "common/mma.cuh"
 #include "common/split.cuh"
 #include "common/types.cuh"
-#include "common/wgmma_drain.cuh"
+#include "common/wgmma_sums.cuh"
 #include "common/wgmma_stages.cuh"
 
 namespace rk {
+
+template <class T>
+struct GroupPlace;
 
 // KG groups of warp groups share the tile's k range: each takes 128 bytes of the depth of every stage, or with three
 // products its share of 128 bytes. A's ring has ST stages. B comes from the stream, packed as [k / n][column][k % n] a
@@ -48,9 +51,12 @@ struct GroupTile {
   static constexpr int kPadded = kSlice + kPer, LDA = kSwizzled ? kSlice : kPadded, kStageA = 64 * LDA;
   static constexpr int kAlign = 1024;
   // Results are stored by so many columns at a time.
-  static constexpr int kColumns = BN == 96 ? 96 : BN < 64 ? BN : 64, LDC = kColumns + 8;
-  static constexpr int kRing = kSize * kGroups * ST * 64 * kPadded, kSums = 4 * KG * BM * LDC;
+  static constexpr int kColumns = BN == 96 ? 96 : BN < 64 ? BN : 64;
+  static constexpr int kRing = kSize * kGroups * ST * 64 * kPadded, kSums = 4 * KG * BM * (kColumns + 16);
   static constexpr int kShared = kRing > kSums ? kRing : kSums;
+  // How many neighbours of a row a thread has sums of: the columns of B are packed for that (common/wgmma_drain.cuh).
+  static constexpr int kNear = kSplit ? 2 : kSize == 4 ? 4 : 8;
+  static constexpr int LDC = kColumns + (kNear == 2 ? 8 : kNear == 4 ? 16 : 4);  // of sums in shared memory
   static constexpr int kPitch = 16 * BN;  // bytes from 16 bytes of depth to the next
   static constexpr int kStageB = BK / kPer * kPitch, kPlane = kSplit ? kStageB / 2 : kStageB;  // bytes
   // A stage is taken in parts, so that what is multiplied and what comes next fit the registers.

@@ -10,7 +10,7 @@
 
 #include "common/row_statistics.cuh"
 #include "common/wgmma.cuh"
-#include "common/wgmma_drain.cuh"
+#include "common/wgmma_sums.cuh"
 #include "rt/device/box_rings.cuh"
 
 namespace rk {
@@ -79,8 +79,9 @@ class BoxGroup {
         tid_(t.tid) {}
 
   // Adds the products of the next tile, of so many stages, to acc. Of the rows no more than so many boxes come, in turn
-  // for groups that share k: in the last stage of all there may be one for the first group alone.
-  RT_DEVICE void run(int stages, int boxes, typename T::Acc& acc) {
+  // for groups that share k: in the last stage of all there may be one for the first group alone. The last stage is
+  // given back if there are more tiles behind it.
+  RT_DEVICE void run(int stages, int boxes, bool more, typename T::Acc& acc) {
     int count = stages;
     if constexpr (T::KG > 1) {
       const int mine = (boxes + T::KG - 1 - kg_) / T::KG;
@@ -104,7 +105,7 @@ class BoxGroup {
       if (s > 0) boxes_.done();
     }
     rt::multiplied(acc);
-    if (T::KG == 1 || count > 0) boxes_.done();
+    if (more) boxes_.done();
   }
 
   // Divides the sums, which are those of whole rows. `share` is that of an element of a row in its mean.
@@ -142,11 +143,6 @@ class BoxGroup {
 template <class T, class Epi>
 RT_DEVICE void drain_rows(const rt::Task& t, const typename T::Acc& acc, float* sums, int group, int row,
                           const rt::Operand3& out, const typename Epi::Args& epi, const TilePlace& tile) {
-  if constexpr (kDrainsAlone<T, Epi>) {
-    static_assert(GroupDrain<T, Epi>::kBytes <= T::kSumBytes);
-    GroupDrain<T, Epi>(t, reinterpret_cast<char*>(sums), group, row, out, epi, tile).store(acc);
-    return;
-  }
   const typename T::At at(t.tid);
   const int first = at.m % 64 + at.g, rows[2] = {first, first + 8};
   rt::Task alone = t;
@@ -162,124 +158,6 @@ RT_DEVICE void drain_rows(const rt::Task& t, const typename T::Acc& acc, float* 
     place.i2 += T::kColumns;
   }
 }
-
-// A tile of so many of a tile's columns, which a group by itself stores.
-template <class T, int Columns>
-struct ColumnsOf : T {
-  static constexpr int BN = Columns, KG = 1;
-  using Acc = typename T::Sum[Columns / 2];
-};
-
-// How many columns the first of two groups that share k finishes, and whether each may store its own by itself.
-template <class T>
-constexpr int kFirstColumns = (T::BN + 63) / 64 * 32;
-template <class T, class Epi>
-constexpr bool kDrainsShared = T::KG == 2 && kDrainsAlone<ColumnsOf<T, kFirstColumns<T>>, Epi>;
-
-// What two groups that share k do with their sums: each finishes some of the tile's columns, and gives the other one
-// the sums of the others. These go through memory that a thread of one group shares with the same thread of the other
-// one, so that no lanes meet in a bank:
-//
-//   group 0   puts columns 32 … 63 │ adds what it finds to columns 0 … 31, and stores them
-//   group 1   puts columns  0 … 31 │ adds what it finds to columns 32 … 63, and stores them
-template <class T, class Epi>
-class SharedDrain {
-  static_assert(kDrainsShared<T, Epi>);
-  static constexpr int kFirst = kFirstColumns<T>, kSecond = T::BN - kFirst;  // columns that a group finishes
-  using Sums = Pack<typename T::Sum, 4>;
-  template <int Columns>
-  using Drain = GroupDrain<ColumnsOf<T, Columns>, Epi>;
-  static constexpr bool kEarly = Drain<kFirst>::kMayBeEarly;
-  // Whether sums fit the areas behind the ring, so that nobody has to wait until the ring is free.
-  static constexpr bool kBehindRing = 256 * kFirst <= T::kSumBytes;
-
- public:
-  using Early = typename Drain<kFirst>::Early;
-
-  // `between` is free for 256 bytes for each column when all groups have come to store.
-  RT_DEVICE SharedDrain(const rt::Task& t, char* between, const rt::Operand3& out, const typename Epi::Args& epi,
-                        const TilePlace& tile)
-      : t_(t), between_(between), out_(out), epi_(epi), tile_(tile), at_(t.tid) {}
-
-  // Asks for what the epilogue needs of rows, before the sums are there, if that fits registers in both groups.
-  RT_DEVICE void load(Early& early) const {
-    if constexpr (!kEarly) return;
-    if (at_.kg == 0) {
-      drain<0, kFirst>().load(early);
-    } else if constexpr (kSecond > 0) {
-      drain<kFirst, kSecond>().load(early);
-    }
-  }
-
-  // Stores the sums with what load has asked for.
-  RT_DEVICE void store(const typename T::Acc& acc, const Early& early) const {
-    if constexpr (!kBehindRing) rt::groups_barrier(t_, T::kThreads);
-    if (at_.kg == 0) {
-      put<kFirst, kSecond>(acc, 1);
-    } else {
-      put<0, kFirst>(acc, 0);
-    }
-    rt::groups_barrier(t_, T::kThreads);
-    if (at_.kg == 0) {
-      finish<0, kFirst>(acc, early);
-    } else if constexpr (kSecond > 0) {
-      finish<kFirst, kSecond>(acc, early);
-    }
-  }
-
- private:
-  // What the thread and that of its place in the other group share: sums for the given one of the groups.
-  RT_DEVICE Sums* shared(int kg) const {
-    if constexpr (kBehindRing) {
-      // The area of the group that finishes the columns.
-      const int group = kg == at_.kg ? at_.group : (at_.group + T::kRowGroups) % T::kGroups;
-      return reinterpret_cast<Sums*>(T::sums(t_, group)) + t_.tid % 128;
-    }
-    return reinterpret_cast<Sums*>(between_ + kg * 256 * kFirst) + (at_.row / 64 * 128 + t_.tid % 128);
-  }
-  static constexpr int kNext = kBehindRing ? 128 : 128 * T::kRowGroups;  // from a thread's sums to its next ones
-
-  template <int From, int Columns>
-  RT_DEVICE void put(const typename T::Acc& acc, int kg) const {
-    Sums* to = shared(kg);
-    RT_UNROLL
-    for (int i = 0; i < Columns / 8; ++i) {
-      const typename T::Sum* d = acc + From / 2 + 4 * i;
-      to[i * kNext] = Sums{{d[0], d[1], d[2], d[3]}};
-    }
-  }
-  // What stores columns from column From of the tile on.
-  template <int From, int Columns>
-  RT_DEVICE Drain<Columns> drain() const {
-    static_assert(Drain<Columns>::kBytes <= T::kSumBytes);
-    TilePlace place = tile_;
-    place.i2 += From;
-    return Drain<Columns>(t_, reinterpret_cast<char*>(T::sums(t_, at_.group)), at_.group, at_.row, out_, epi_, place);
-  }
-  template <int From, int Columns>
-  RT_DEVICE void finish(const typename T::Acc& acc, const Early& early) const {
-    const Sums* found = shared(at_.kg);
-    typename ColumnsOf<T, Columns>::Acc sums;
-    RT_UNROLL
-    for (int i = 0; i < Columns / 8; ++i) {
-      const Sums more = found[i * kNext];
-      RT_UNROLL
-      for (int v = 0; v < 4; ++v) sums[4 * i + v] = acc[From / 2 + 4 * i + v] + more.v[v];
-    }
-    if constexpr (kEarly) {
-      drain<From, Columns>().store(sums, early);
-    } else {
-      drain<From, Columns>().store(sums);
-    }
-  }
-
-  const rt::Task& t_;
-  char* between_;
-  const rt::Operand3& out_;
-  const typename Epi::Args& epi_;
-  const TilePlace& tile_;
-  typename T::At at_;
-};
 
 // Stores what groups that share k have, for epilogues of which a group cannot store a part by itself.
 template <class T, class Epi>
@@ -299,39 +177,38 @@ RT_DEVICE void drain_together(const rt::Task& t, const typename T::Acc& acc, con
   }
 }
 
-// Multiplies a tile and stores it: run(acc) adds the products of the thread's group. What the epilogue needs of rows
-// comes meanwhile, if it fits registers. Groups that share k add up their sums; these have only one tile, behind which
+// Multiplies a tile and stores it: run(acc) adds the products of the thread's group. What the epilogue needs comes
+// meanwhile, as far as it fits registers. Groups that share k add up their sums; these have only one tile, behind which
 // the ring is free.
 template <class T, class Epi, class Run>
 RT_DEVICE void multiply_and_store(const rt::Task& t, const rt::Operand3& out, const typename Epi::Args& epi,
                                   const TilePlace& tile, const Run& run) {
+  constexpr int kHeld = 128;  // bytes of registers
   const typename T::At at(t.tid);
   typename T::Acc acc = {};
-  if constexpr (T::KG == 1) {
-    float* sums = T::sums(t, at.group);
-    if constexpr (kDrainsAlone<T, Epi>) {
-      using Drain = GroupDrain<T, Epi>;
-      if constexpr (Drain::kMayBeEarly) {
-        static_assert(Drain::kBytes <= T::kSumBytes);
-        Drain drain(t, reinterpret_cast<char*>(sums), at.group, at.row, out, epi, tile);
-        typename Drain::Early early;
-        drain.load(early);
-        run(acc);
-        drain.store(acc, early);
-        return;
-      }
-    }
+  if constexpr (kDrainsAlone<T, Epi>) {
+    GroupDrain<T, Epi, kHeld> drain(t, epi, SumPlace<typename Epi::Out>::template of<T>(t, out, tile, at.row));
     run(acc);
-    drain_rows<T, Epi>(t, acc, sums, at.group, at.row, out, epi, tile);
+    drain.store(acc);
   } else if constexpr (kDrainsShared<T, Epi>) {
-    const SharedDrain<T, Epi> drain(t, T::first(t), out, epi, tile);
-    typename SharedDrain<T, Epi>::Early early;
-    drain.load(early);
+    // Sums fit the areas behind the ring, or nobody puts them down until the ring is free.
+    using Drain = SharedDrain<T, Epi, kHeld>;
+    constexpr bool kBehindRing = Drain::kBytes <= T::kSumBytes;
+    const int other = (at.group + T::kRowGroups) % T::kGroups;
+    const auto area = [&](int group) {
+      return kBehindRing ? reinterpret_cast<char*>(T::sums(t, group)) : T::first(t) + group * Drain::kBytes;
+    };
+    Drain drain(t, area(at.group), area(other), out, epi, tile);
     run(acc);
-    drain.store(acc, early);
+    if constexpr (!kBehindRing) rt::groups_barrier(t, T::kThreads);
+    drain.store(acc);
   } else {
     run(acc);
-    drain_together<T, Epi>(t, acc, out, epi, tile);
+    if constexpr (T::KG == 1) {
+      drain_rows<T, Epi>(t, acc, T::sums(t, at.group), at.group, at.row, out, epi, tile);
+    } else {
+      drain_together<T, Epi>(t, acc, out, epi, tile);
+    }
   }
 }
 

@@ -1,11 +1,13 @@
-// How the sums of warp groups leave registers: through shared memory, some columns after another, and as what the
-// epilogue takes unless several groups have sums of the same elements. Threads put down two neighbours of two rows for
-// each eight columns, and take packs, which lie beside each other along the rows:
+// How the sums of warp groups leave registers. Tensor cores leave each thread two neighbours of two rows for each eight
+// columns of a product. The columns of the constant are packed in such an order (PackedPlace in lower/contraction) that
+// these are more neighbours of the result, T::kNear, so that threads store packs of their own sums:
 //
-//   put     lane 4·g + q        rows g and g + 8, columns 2·q and 2·q + 1 of each eight
-//   taken   lane k·across + c   row k, pack c                                 k + 128 / across, pack c …
+//   columns of the product   0 1   2 3   4 5   6 7   8 9  10 11  12 13  14 15  …
+//   thread of the row        0     1     2     3     0     1      2      3     …
+//   columns of the result    0 1   4 5   8 9  12 13  2 3   6 7   10 11  14 15  …     with four neighbours
 //
-// Of a group by itself (GroupDrain) the shared memory is its own, and no thread waits for another group.
+// No thread waits for another one then (GroupDrain). Where epilogues compute no packs, or groups share k, sums go
+// through shared memory.
 #pragma once
 
 #include "common/drain.cuh"
@@ -13,263 +15,322 @@
 
 namespace rk {
 
-template <class T>
-struct GroupPlace;  // common/wgmma.cuh
-
-// Whether groups of tiles T may store by themselves: epilogues compute packs of what they take. Three products leave
-// too few registers for it.
+// Whether groups of tiles T may store by themselves: epilogues compute packs of all neighbours that a thread has, or of
+// half of them. There have to be registers for what epilogues need beside the sums: three products leave too few, and
+// wide tiles of integers do, which are quantised again.
 template <class T, class Epi>
-constexpr bool kDrainsAlone = T::KG == 1 && T::kProducts == 1 && T::kSize > 1 && T::BN % 32 == 0 &&
-                              (Epi::kPack == 4 || Epi::kPack == 8) &&
-                              (sizeof(typename Epi::In) == 2 || sizeof(typename Epi::In) == 4);
+constexpr bool kDrainsAlone =
+    T::KG == 1 && T::kProducts == 1 && (T::kSize > 1 || T::BN <= 64) && Epi::kPack >= 4 && T::kNear % Epi::kPack == 0;
 
-template <class T, class Epi>
+// Where the sums of a thread go: to two rows of the result, from a column on.
+template <class Out>
+struct SumPlace {
+  int i0, i2, end1, end2;  // the first column, and the ends of the result
+  int i1[2];               // the rows, of which those that do not exist are not below end1
+  int64_t row, from;       // from a row to the next in elements, and the address of the column in the first one
+
+  template <class T>
+  RT_DEVICE static SumPlace of(const rt::Task& t, const rt::Operand3& out, const TilePlace& tile, int row0, int row1) {
+    SumPlace p;
+    p.i0 = tile.i0, p.i2 = tile.i2 + t.tid % 4 * T::kNear;
+    p.end1 = tile.end1, p.end2 = tile.end2;
+    p.i1[0] = row0, p.i1[1] = row1;
+    p.row = out.s1;
+    p.from = rt::place_of(t.template ptr<Out>(out.ref) + element(out, p.i0, 0, p.i2));
+    return p;
+  }
+  // The same of a warp group, `row` rows behind the tile's first one.
+  template <class T>
+  RT_DEVICE static SumPlace of(const rt::Task& t, const rt::Operand3& out, const TilePlace& tile, int row) {
+    const int first = tile.i1 + row + t.tid % 128 / 32 * 16 + t.tid % 32 / 4;
+    return of<T>(t, out, tile, first, first + 8);
+  }
+};
+
+// Stores the sums of a thread through the epilogue. Of what this needs of rows, as much as fits Held bytes of registers
+// is asked for before the products are made, and of columns half as many: behind the sums they would be waited for.
+//
+// Where packs are half of a thread's neighbours, threads of two rows share their columns, so that sectors of memory are
+// stored whole: each gives the other one a pack, and stores packs of the same half of both rows.
+//
+//   row g      thread 4·g + q       packs 0 │ 1 ─┐     0 of row g, 0 of row g + 1
+//   row g + 1  thread 4·g + q + 4   packs 0 │ 1  └▶    1 of row g, 1 of row g + 1
+//
+// A turn stores two packs of a thread, which have the same columns.
+// Parts is how many tiles lie one below the other, of which a thread has sums.
+template <class T, class Epi, int Held, int Parts = 1>
 class GroupDrain {
+  static_assert(kDrainsAlone<T, Epi>);
   using In = typename Epi::In;
   using Out = typename Epi::Out;
+  using Column = typename Epi::Column;
+  using Row = typename Epi::Row;
   static constexpr int P = Epi::kPack;
-  // Columns that are put down at once, and elements from row to row, at which lanes meet in no bank.
-  static constexpr bool kWide = T::BN % 64 == 0 && (sizeof(In) == 2 || T::kColumns == 64);
-  static constexpr int kColumns = kWide ? 64 : 32, kPitch = kColumns + 8;
-  static constexpr int kAcross = kColumns / P, kDown = 128 / kAcross, kTurns = 64 / kDown;
-  // Packs of a turn of the loop: few where an epilogue is long, or has operands beside many sums.
-  static constexpr int kMost = Epi::kLength > 14 ? 1 : Epi::kLength > 4 || !std::is_empty_v<typename Epi::Row> ? 2 : 4;
-  static constexpr int kBatch = kTurns < kMost ? kTurns : kMost;
+  static constexpr bool kShares = P < T::kNear;
+  static_assert(!kShares || 2 * P == T::kNear);
+  static constexpr int kSets = kShares ? 2 : 1;  // of two rows
+  static constexpr int kAlong = T::BN / 4 / T::kNear, kStep = 4 * T::kNear, kTurns = kSets * kAlong;
+  // Many packs, or long epilogues, are in a loop: of all of them they would make too much code, which takes long to
+  // come. So many turns stand there.
+  static constexpr bool kLong = Epi::kLength > 4;
+  static constexpr bool kLoop = Parts > 1 || kTurns > 1 && (kLong || T::BN > 64);
+  static constexpr int kUnrolled = !kLoop ? kTurns : kLong || P > 4 || kTurns % 2 == 1 ? 1 : 2;
+  // How much is held of what is needed of columns, and of the two rows of turns, and how much of that early.
+  template <class Operand>
+  static constexpr int held(int all, int bytes) {
+    const int fit = bytes / static_cast<int>(sizeof(Operand));
+    return std::is_empty_v<Operand> || fit < 1 ? 1 : fit < all ? fit : all;
+  }
+  static constexpr int kMost = 128;
+  static constexpr int kColumns = kLoop ? (kUnrolled + kSets - 1) / kSets : held<Column>(kAlong, kMost / 2);
+  static constexpr int kRows = kLoop ? kUnrolled : held<Row>(kTurns, kMost / 2);
+  static constexpr int kEarlyColumns = held<Column>(kColumns, Held / 2), kEarlyRows = held<Row>(kRows, Held / 2);
 
  public:
-  // What an epilogue needs of all rows, if that fits the registers of 128 bytes.
-  static constexpr int kPacks = (T::BN + kColumns - 1) / kColumns * kTurns;
-  static constexpr bool kMayBeEarly =
-      !std::is_empty_v<typename Epi::Row> && kPacks * static_cast<int>(sizeof(typename Epi::Row)) <= 128;
-  using Early = typename Epi::Row[kMayBeEarly ? kPacks : 1];
-
-  // Bytes of shared memory of a group. It is aligned to 32.
-  static constexpr int kBytes = 64 * kPitch * static_cast<int>(sizeof(In));
-
-  // `row` is the group's first row of the tile.
-  RT_DEVICE GroupDrain(const rt::Task& t, char* stage, int group, int row, const rt::Operand3& out,
-                       const typename Epi::Args& epi, const TilePlace& place)
+  RT_DEVICE GroupDrain(const rt::Task& t, const typename Epi::Args& epi, const SumPlace<Out>& place)
       : t_(t),
         epi_(epi),
-        stage_(reinterpret_cast<In*>(stage)),
-        group_(group),
+        second_(kShares && t.tid % 8 / 4 == 1),
         i0_(place.i0),
-        i1_(place.i1 + row + t.tid % 128 / kAcross),
-        i2_(place.i2 + t.tid % kAcross * P),
-        end1_(place.end1),
-        end2_(place.end2),
-        down_(static_cast<int>(out.s1)),
-        to_(rt::place_of(t.template ptr<Out>(out.ref) + element(out, i0_, i1_, i2_))) {}
-
-  // Asks for what the epilogue needs of rows, before the sums are there. There may be room for more than that.
-  template <int Room>
-  RT_DEVICE void load(typename Epi::Row (&early)[Room]) const {
-    if constexpr (kMayBeEarly) {
-      static_assert(kPacks <= Room);
-      RT_UNROLL
-      for (int i = 0; i < kPacks; ++i) {
-        const int i1 = i1_ + i % kTurns * kDown;
-        early[i] = Epi::load_row(t_, epi_, i0_, i1 < end1_ ? i1 : end1_ - 1, near(i / kTurns * kColumns));
+        i2_(place.i2 + (second_ ? P : 0)),
+        end2_(place.end2) {
+    const int64_t column = place.from + (second_ ? P * static_cast<int>(sizeof(Out)) : 0);
+    RT_UNROLL
+    for (int i = 0; i < 2 * kSets; ++i) {
+      int row = place.i1[i / kSets];
+      if constexpr (kShares) {
+        const int other = rt::shfl_xor(t, row, 4);
+        row = second_ == (i % 2 == 1) ? row : other;
       }
+      exists_[i] = row < place.end1;
+      i1_[i] = exists_[i] ? row : place.end1 - 1;
+      to_[i] = rt::settled(column + rk::place(i1_[i], place.row) * static_cast<int>(sizeof(Out)));
     }
-  }
-
-  // Stores the sums with what load has asked for.
-  template <int Room>
-  RT_DEVICE void store(const typename T::Acc& acc, const typename Epi::Row (&early)[Room]) {
-    if constexpr (kMayBeEarly) {
-      store_early<0>(acc, early);
-    } else {
-      store(acc);
-    }
+    load<0, kEarlyColumns, 0, kEarlyRows>();
   }
 
   RT_DEVICE void store(const typename T::Acc& acc) {
-    const int lane = t_.tid % 32;
-    In* put = stage_ + (t_.tid % 128 / 32 * 16 + lane / 4) * kPitch + lane % 4 * 2;
-    const In* taken = stage_ + t_.tid % 128 / kAcross * kPitch + t_.tid % kAcross * P;
-    const int columns = end2_ - (i2_ - t_.tid % kAcross * P);
-    RK_UNROLL(1)
-    for (int from = 0; from < T::BN && from < columns; from += kColumns) {
-      rt::group_barrier(t_, group_);
-      put_columns(acc, from, put);
-      const int near2 = near(from);
-      const typename Epi::Column column = Epi::load_column(t_, epi_, i0_, 0, near2);
-      typename Epi::Row rows[kBatch];
-      load_rows(0, near2, rows);
-      rt::group_barrier(t_, group_);
-      take(i2_ + from < end2_, near2, from, taken, column, rows);
+    load<kEarlyColumns, kColumns, kEarlyRows, kRows>();
+    if constexpr (kLoop) {
+      loop(&acc, 0);
+    } else {
+      RT_UNROLL
+      for (int i = 0; i < kTurns; ++i) {
+        const int c = i / kSets;
+        Turn turn = {{}, columns_[c % kColumns], {rows_[i % kRows][0], rows_[i % kRows][1]}};
+        take(acc, i, turn.sums);
+        exchange(turn.sums);
+        if ((i + 1) % kSets == 0 && c + kColumns < kAlong) columns_[c % kColumns] = column(c + kColumns);
+        if (i + kRows < kTurns) load_rows(i + kRows, rows_[i % kRows]);
+        finish(i, turn);
+      }
     }
+  }
+  // The same of a part.
+  RT_DEVICE void store(const typename T::Acc (&acc)[Parts], int part) {
+    load<kEarlyColumns, kColumns, kEarlyRows, kRows>();
+    loop(acc, part);
   }
 
  private:
-  // Columns from column From of the tile on, and those behind them.
-  template <int From, int Room>
-  RT_DEVICE void store_early(const typename T::Acc& acc, const typename Epi::Row (&early)[Room]) {
-    if (From >= end2_ - (i2_ - t_.tid % kAcross * P)) return;
-    const int lane = t_.tid % 32;
-    rt::group_barrier(t_, group_);
-    put_columns<From>(acc, From, stage_ + (t_.tid % 128 / 32 * 16 + lane / 4) * kPitch + lane % 4 * 2);
-    const typename Epi::Column column = Epi::load_column(t_, epi_, i0_, 0, near(From));
-    rt::group_barrier(t_, group_);
-    const In* taken = stage_ + t_.tid % 128 / kAcross * kPitch + t_.tid % kAcross * P;
-    int64_t to = rt::mad_wide(From, sizeof(Out), to_);
-    const int left = i2_ + From < end2_ ? end1_ - i1_ : 0;
+  using Sums = Pack<In, P>;
+  // What a turn stores, and what the epilogue needs of it.
+  struct Turn {
+    Sums sums[2];
+    Column column;
+    Row rows[2];
+  };
+
+  // The thread's own pack number n of either row.
+  RT_DEVICE static Sums own(const typename T::Acc& acc, int n, int r) {
+    Sums pack;
     RT_UNROLL
-    for (int turn = 0; turn < kTurns; ++turn) {
-      const Pack<In, P> in = *reinterpret_cast<const Pack<In, P>*>(taken + turn * kDown * kPitch);
-      const Pack<Out, P> result = Epi::apply_pack(epi_, column, early[From / kColumns * kTurns + turn], in.v);
-      if (turn * kDown < left) *rt::at_place<Pack<Out, P>>(to) = result;
-      to = rt::mad_wide(down_, kDown * static_cast<int>(sizeof(Out)), to);
-    }
-    if constexpr (From + kColumns < T::BN) store_early<From + kColumns>(acc, early);
+    for (int v = 0; v < P; ++v) pack.v[v] = static_cast<In>(acc[(n * P + v) / 2 * 4 + 2 * r + v % 2]);
+    return pack;
   }
-
-  // The thread's pack so far from its first one, or the last one of the row if there is none.
-  RT_DEVICE int near(int from) const { return i2_ + from < end2_ ? i2_ + from : end2_ - P; }
-
-  // Puts down columns from `from` on, a number of which there is code for each: sums are in registers.
-  template <int From = 0>
-  RT_DEVICE static void put_columns(const typename T::Acc& acc, int from, In* put) {
-    if (from == From) {
-      RT_UNROLL
-      for (int j = 0; j < kColumns / 8; ++j) {
-        RT_UNROLL
-        for (int r = 0; r < 2; ++r) {
-          const typename T::Sum* d = acc + From / 2 + 4 * j + 2 * r;
-          *reinterpret_cast<Pack<In, 2>*>(put + 8 * r * kPitch + 8 * j) =
-              Pack<In, 2>{{static_cast<In>(d[0]), static_cast<In>(d[1])}};
-        }
-      }
-    } else if constexpr (From + kColumns < T::BN) {
-      put_columns<From + kColumns>(acc, from, put);
-    }
-  }
-
-  // What the epilogue needs of the rows of a turn. Rows outside the result have the operands of the last one.
-  RT_DEVICE void load_rows(int turn, int i2, typename Epi::Row (&rows)[kBatch]) const {
-    RT_UNROLL
-    for (int b = 0; b < kBatch; ++b) {
-      const int i1 = i1_ + (turn + b) * kDown;
-      rows[b] = Epi::load_row(t_, epi_, i0_, i1 < end1_ ? i1 : end1_ - 1, i2);
-    }
-  }
-
-  // Stores the packs of a thread through the epilogue.
-  RT_DEVICE void take(bool exists, int near2, int from, const In* taken, const typename Epi::Column& column,
-                      typename Epi::Row (&rows)[kBatch]) const {
-    int64_t to = rt::mad_wide(from, sizeof(Out), to_);
-    const int left = exists ? end1_ - i1_ : 0;
+  // All lanes of a warp take as many turns.
+  RT_DEVICE void loop(const typename T::Acc* acc, int part) {
+    const int first2 = i2_ - t_.tid % 4 * T::kNear - (second_ ? P : 0);
     RK_UNROLL(1)
-    for (int turn = 0; turn < kTurns; turn += kBatch) {
-      if (turn > 0) load_rows(turn, near2, rows);
-      Pack<Out, P> results[kBatch];
+    for (int i = 0; i < kTurns && first2 + i / kSets * kStep < end2_; i += kUnrolled) {
+      Turn turns[kUnrolled];
       RT_UNROLL
-      for (int b = 0; b < kBatch; ++b) {
-        const Pack<In, P> in = *reinterpret_cast<const Pack<In, P>*>(taken + (turn + b) * kDown * kPitch);
-        results[b] = Epi::apply_pack(epi_, column, rows[b], in.v);
+      for (int u = 0; u < kUnrolled; ++u) turns[u] = {{}, columns_[u / kSets], {rows_[u][0], rows_[u][1]}};
+      take<0>(acc, part * kTurns + i, turns);
+      RT_UNROLL
+      for (int u = 0; u < kUnrolled; ++u) exchange(turns[u].sums);
+      RT_UNROLL
+      for (int c = 0; c < kColumns; ++c) columns_[c] = column((i + kUnrolled) / kSets + c);
+      RT_UNROLL
+      for (int u = 0; u < kUnrolled; ++u) load_rows(i + kUnrolled + u, rows_[u]);
+      RT_UNROLL
+      for (int u = 0; u < kUnrolled; ++u) finish(i + u, turns[u]);
+    }
+  }
+
+  // Takes the thread's own sums of a turn out of all, which are in registers: of either row or, if rows share columns,
+  // two packs of one row.
+  RT_DEVICE static void take(const typename T::Acc& acc, int i, Sums (&sums)[2]) {
+    RT_UNROLL
+    for (int r = 0; r < 2; ++r) sums[r] = kShares ? own(acc, i / 2 * 2 + r, i % 2) : own(acc, i, r);
+  }
+  // The same in a loop, of the turns that stand there: there is code for each of these from I on, of all parts.
+  template <int I>
+  RT_DEVICE static void take(const typename T::Acc* acc, int i, Turn (&turns)[kUnrolled]) {
+    if (i == I) {
+      RT_UNROLL
+      for (int u = 0; u < kUnrolled; ++u) take(acc[I / kTurns], I % kTurns + u, turns[u].sums);
+    } else if constexpr (I + kUnrolled < Parts * kTurns) {
+      take<I + kUnrolled>(acc, i, turns);
+    }
+  }
+
+  // Gives the thread that shares the columns one of two packs for one of its: both are of the same half then.
+  RT_DEVICE void exchange(Sums (&sums)[2]) const {
+    if constexpr (kShares) {
+      constexpr int kWords = P * static_cast<int>(sizeof(In)) / 4;
+      using Words = Pack<int, kWords>;
+      Words packs[2] = {rk::bit_cast<Words>(sums[0]), rk::bit_cast<Words>(sums[1])};
+      RT_UNROLL
+      for (int w = 0; w < kWords; ++w) {
+        const int first = packs[0].v[w], second = packs[1].v[w];
+        const int other = rt::shfl_xor(t_, second_ ? first : second, 4);
+        packs[0].v[w] = second_ ? other : first;
+        packs[1].v[w] = second_ ? second : other;
       }
-      RT_UNROLL
-      for (int b = 0; b < kBatch; ++b) {
-        if ((turn + b) * kDown < left) *rt::at_place<Pack<Out, P>>(to) = results[b];
-        to = rt::mad_wide(down_, kDown * static_cast<int>(sizeof(Out)), to);
+      sums[0] = rk::bit_cast<Sums>(packs[0]), sums[1] = rk::bit_cast<Sums>(packs[1]);
+    }
+  }
+
+  // What is listed for either row of a turn. No index is computed, since lists are in registers.
+  template <class X>
+  RT_DEVICE static X of_row(const X (&list)[2 * kSets], int i, int r) {
+    return kShares && i % 2 == 1 ? list[2 * (kSets - 1) + r] : list[r];
+  }
+
+  template <int FirstColumn, int EndColumn, int FirstTurn, int EndTurn>
+  RT_DEVICE void load() {
+    RT_UNROLL
+    for (int c = FirstColumn; c < EndColumn; ++c) columns_[c] = column(c);
+    RT_UNROLL
+    for (int i = FirstTurn; i < EndTurn; ++i) load_rows(i, rows_[i]);
+  }
+  // What the epilogue needs of packs. Of those outside the result it is that of the last one.
+  RT_DEVICE int near(int c) const { return i2_ + c * kStep < end2_ ? i2_ + c * kStep : end2_ - P; }
+  RT_DEVICE Column column(int c) const { return Epi::load_column(t_, epi_, i0_, 0, near(c)); }
+  RT_DEVICE void load_rows(int i, Row (&rows)[2]) const {
+    RT_UNROLL
+    for (int r = 0; r < 2; ++r) rows[r] = Epi::load_row(t_, epi_, i0_, of_row(i1_, i, r), near(i / kSets));
+  }
+
+  RT_DEVICE void finish(int i, const Turn& turn) const {
+    const int along = i / kSets * kStep;
+    RT_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      const Pack<Out, P> results = Epi::apply_pack(epi_, turn.column, turn.rows[r], turn.sums[r].v);
+      if (of_row(exists_, i, r) && i2_ + along < end2_) {
+        *rt::at_place<Pack<Out, P>>(rt::mad_wide(along, sizeof(Out), of_row(to_, i, r))) = results;
       }
     }
   }
 
   const rt::Task& t_;
   const typename Epi::Args& epi_;
-  In* stage_;
-  int group_;
-  int i0_, i1_, i2_, end1_, end2_;  // the thread's first pack, and the ends of the result
-  int down_;                        // from a row of the result to the next
-  // The place of the first pack, a number, so that stores through it change no argument.
-  int64_t to_;
+  bool second_;         // of two that share
+  int i0_, i2_, end2_;  // the thread's first column, and the end of the result's
+  int i1_[2 * kSets];   // the rows, or the last one instead of those that do not exist
+  bool exists_[2 * kSets];
+  int64_t to_[2 * kSets];  // the addresses there, numbers, so that stores through them change no argument
+  Column columns_[kColumns];
+  Row rows_[kRows][2];
 };
 
-// What sums are on their way through shared memory: what the epilogue takes, if that is shorter, unless several groups'
-// sums have to be added up there.
-template <class T, class Epi>
-using SumOnTheWay = std::conditional_t<T::KG == 1 && (sizeof(typename Epi::In) < sizeof(typename T::Sum)),
-                                       typename Epi::In, typename T::Sum>;
+// A tile of so many of a tile's columns, which a group by itself stores.
+template <class T, int Columns>
+struct ColumnsOf : T {
+  static constexpr int BN = Columns, KG = 1;
+  using Acc = typename T::Sum[Columns / 2];
+};
 
-// Puts what a thread owns of columns From to From + T::kColumns of the tile into its group's sums. Its two rows go to
-// rows[0] and rows[1] there; if Some, not where these are below zero.
-template <class T, int From, bool Some, class Sum>
-RT_DEVICE void put_columns(const typename T::At& at, const typename T::Acc& acc, const int (&rows)[2], Sum* sums) {
-  using Two = Pack<Sum, 2>;
-  sums += at.kg * T::BM * T::LDC + 2 * at.q;
-  RT_UNROLL
-  for (int j = 0; j < T::kColumns / 8; ++j) {
-    const typename T::Sum* d = acc + From / 2 + 4 * j;
-    RT_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      if (Some && rows[r] < 0) continue;
-      *reinterpret_cast<Two*>(sums + rows[r] * T::LDC + 8 * j) =
-          Two{{static_cast<Sum>(d[2 * r]), static_cast<Sum>(d[2 * r + 1])}};
-    }
-  }
-}
-
-// The same where `from` is known only when the program runs.
-template <class T, bool Some, int First = 0, class Sum>
-RT_DEVICE void put_columns(const typename T::At& at, const typename T::Acc& acc, const int (&rows)[2], int from,
-                           Sum* sums) {
-  if (from == First) {
-    put_columns<T, First, Some>(at, acc, rows, sums);
-  } else if constexpr (First + T::kColumns < T::BN) {
-    put_columns<T, Some, First + T::kColumns>(at, acc, rows, from, sums);
-  }
-}
-
-// How many elements a thread of a tile T may have in registers at once when it stores, beside the sums of the columns
-// that come later.
+// How many columns the first of two groups that share k finishes, and whether each may store its own by itself.
 template <class T>
-constexpr int kMostDrained = T::BN > 128 ? 8 : 16;
-
-template <class T, class Epi, bool Packs>
-struct GroupEarly {
-  using Type = NoRows;
-};
+constexpr int kFirstColumns = (T::BN + 63) / 64 * 32;
 template <class T, class Epi>
-struct GroupEarly<T, Epi, true> {
-  using Type = EarlyRows<PackDrain<T::kThreads, T::BM, T::kColumns, kMostDrained<T>, Epi>, Epi, T::BN / T::kColumns>;
-};
+constexpr bool kDrainsShared = T::KG == 2 && kDrainsAlone<ColumnsOf<T, kFirstColumns<T>>, Epi>;
 
-// What the epilogue of a tile needs of rows and is asked for before the tile is multiplied.
-template <class T, class Epi>
-struct GroupRows : GroupEarly<T, Epi, (Epi::kPack > 1)>::Type {
-  RT_DEVICE GroupRows(const rt::Task& t, const typename Epi::Args& epi, const TilePlace& place) {
-    if constexpr (GroupRows::kUsed) this->template load<T::kColumns>(t, epi, place);
+// What two groups that share k do with their sums: each finishes some of the tile's columns, and gives the other one
+// the sums of the others. These go through memory that a thread of one group shares with the same thread of the other
+// one, so that no lanes meet in a bank:
+//
+//   group 0   puts columns 32 … 63 │ adds what it finds to columns 0 … 31, and stores them
+//   group 1   puts columns  0 … 31 │ adds what it finds to columns 32 … 63, and stores them
+template <class T, class Epi, int Held>
+class SharedDrain {
+  static_assert(kDrainsShared<T, Epi>);
+  static constexpr int kFirst = kFirstColumns<T>, kSecond = T::BN - kFirst;  // columns that a group finishes
+  using Half = ColumnsOf<T, kFirst>;
+  using Out = typename Epi::Out;
+  using Four = Pack<typename T::Sum, 4>;
+
+ public:
+  // Bytes of the memory in which a group finds the sums of another one. It is aligned to 16.
+  static constexpr int kBytes = 256 * kFirst;
+
+  // The group's memory, and that of the group whose columns it gives.
+  RT_DEVICE SharedDrain(const rt::Task& t, char* own, char* other, const rt::Operand3& out,
+                        const typename Epi::Args& epi, const TilePlace& tile)
+      : t_(t),
+        own_(reinterpret_cast<Four*>(own) + t.tid % 128),
+        other_(reinterpret_cast<Four*>(other) + t.tid % 128),
+        first_(typename T::At(t.tid).kg == 0),
+        drain_(t, epi, place(t, out, tile, first_)) {}
+
+  RT_DEVICE void store(const typename T::Acc& acc) {
+    if (first_) {
+      put<kFirst, kSecond>(acc);
+    } else {
+      put<0, kFirst>(acc);
+    }
+    rt::groups_barrier(t_, T::kThreads);
+    if (kSecond == 0 && !first_) return;
+    typename Half::Acc sums;
+    if (first_) {
+      add<0, kFirst>(acc, sums);
+    } else {
+      add<kFirst, kSecond>(acc, sums);
+    }
+    drain_.store(sums);
   }
-};
 
-// Stores every element of the tile through the epilogue, T::kColumns columns after another. Where the epilogue has no
-// operands of rows, groups store their own sums through the memory of their ring, and wait for no other one.
-template <class T, class Epi>
-RT_DEVICE void drain_groups(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
-                            const typename Epi::Args& epi, const TilePlace& place, GroupRows<T, Epi>& early) {
-  const typename T::At at(t.tid);
-  if constexpr (kDrainsAlone<T, Epi>) {
-    if constexpr (std::is_empty_v<typename Epi::Row>) {
-      constexpr int kRing = T::ST * T::kStageA * T::kSize;
-      static_assert(GroupDrain<T, Epi>::kBytes <= kRing);
-      char* ring = (T::kSwizzled ? rt::aligned_shared<T::kAlign>(t.smem) : t.smem) + at.group * kRing;
-      GroupDrain<T, Epi>(t, ring, at.group, at.row, out, epi, place).store(acc);
-      return;
+ private:
+  // Of columns behind the tile, which the second group has if the first has more than half, nothing is stored.
+  RT_DEVICE static SumPlace<Out> place(const rt::Task& t, const rt::Operand3& out, TilePlace tile, bool first) {
+    if (tile.i2 + T::BN < tile.end2) tile.end2 = tile.i2 + T::BN;
+    if (!first) tile.i2 += kFirst;
+    return SumPlace<Out>::template of<T>(t, out, tile, typename T::At(t.tid).row);
+  }
+  template <int From, int Columns>
+  RT_DEVICE void put(const typename T::Acc& acc) const {
+    RT_UNROLL
+    for (int i = 0; i < Columns / 8; ++i) {
+      const typename T::Sum* d = acc + From / 2 + 4 * i;
+      other_[i * 128] = Four{{d[0], d[1], d[2], d[3]}};
     }
   }
-  auto* sums = reinterpret_cast<SumOnTheWay<T, Epi>*>(t.smem);
-  const int rows[2] = {at.m + at.g, at.m + at.g + 8};
-  TilePlace columns = place;
-  RK_UNROLL(1)
-  for (int from = 0; from < T::BN && columns.i2 < place.end2; from += T::kColumns) {
-    t.sync();
-    put_columns<T, false>(at, acc, rows, from, sums);
-    t.sync();
-    drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kMostDrained<T>, Epi>(t, sums, out, epi, columns, early);
-    columns.i2 += T::kColumns;
+  template <int From, int Columns>
+  RT_DEVICE void add(const typename T::Acc& acc, typename Half::Acc& sums) const {
+    RT_UNROLL
+    for (int i = 0; i < kFirst / 8; ++i) {
+      const Four more = i < Columns / 8 ? own_[i * 128] : Four{};
+      RT_UNROLL
+      for (int v = 0; v < 4; ++v) sums[4 * i + v] = i < Columns / 8 ? acc[From / 2 + 4 * i + v] + more.v[v] : more.v[v];
+    }
   }
-}
+
+  const rt::Task& t_;
+  Four *own_, *other_;
+  bool first_;
+  GroupDrain<Half, Epi, Held> drain_;
+};
 
 }  // namespace rk

@@ -34,8 +34,8 @@ RT_DEVICE void open_turns(const rt::Task& t, int sender) {
   open_boxes<T>(t, sender, 4);
 }
 
-// A warp group's turns at the tiles of an rTask, of so many stages each. store(acc, half, tile) stores the sums of 64
-// rows.
+// A warp group's turns at the tiles of an rTask, of so many stages each. store(acc, tile) stores the sums of both
+// halves.
 template <class T, class Store>
 RT_DEVICE void take_turns(const rt::Task& t, int tiles, int count, Store store) {
   typename T::Rings::Reader boxes(t, T::first(t), 0);
@@ -66,8 +66,7 @@ RT_DEVICE void take_turns(const rt::Task& t, int tiles, int count, Store store) 
     RT_UNROLL
     for (int half = 0; half < T::kHalves; ++half) rt::multiplied(acc[half]);
     boxes.done();
-    RT_UNROLL
-    for (int half = 0; half < T::kHalves; ++half) store(acc[half], half, turn);
+    store(acc, turn);
     boxes.skip(count);
   }
 }
@@ -89,10 +88,21 @@ RT_DEVICE void compute_turns(const rt::Task& t, const Args& a, const rt::TiledMa
     return send_boxes<typename T::Rings>(t, T::first(t), typename T::Columns(t, columns, n * rows, (n + wide) * rows),
                                          stages);
   t.wait_for_inputs();
-  take_turns<T>(t, tiles, a.tiles_k, [&](const typename T::Acc& acc, int half, int tile) {
+  take_turns<T>(t, tiles, a.tiles_k, [&](const typename T::Acc(&acc)[T::kHalves], int tile) {
     const TilePlace place{0, (m + tile / wide) * T::BM, (n + tile % wide) * T::BN, M, N};
-    const int group = rt::settled(t.tid / 128);
-    drain_rows<T, Epi>(t, acc, T::sums(t, group), group, 64 * half, a.out, a.epi, place);
+    if constexpr (kDrainsAlone<T, Epi>) {
+      RK_UNROLL(1)
+      for (int half = 0; half < T::kHalves; ++half) {
+        const auto to = SumPlace<typename Epi::Out>::template of<T>(t, a.out, place, 64 * half);
+        GroupDrain<T, Epi, kHeldBeside, T::kHalves>(t, a.epi, to).store(acc, half);
+      }
+    } else {
+      const int group = rt::settled(t.tid / 128);
+      RT_UNROLL
+      for (int half = 0; half < T::kHalves; ++half) {
+        drain_rows<T, Epi>(t, acc[half], T::sums(t, group), group, 64 * half, a.out, a.epi, place);
+      }
+    }
   });
 }
 

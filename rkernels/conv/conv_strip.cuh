@@ -47,7 +47,7 @@ struct ConvStrip {
     t.wait_for_inputs();
     BoxGroup<T> group(t);
     multiply_and_store<T, Epi>(t, a.out, a.epi, {split, m0, n * BN, a.positions, a.out_channels},
-                               [&](typename T::Acc& acc) { group.run(stages, a.boxes - kt0 * KG, acc); });
+                               [&](typename T::Acc& acc) { group.run(stages, a.boxes - kt0 * KG, false, acc); });
   }
 
  private:

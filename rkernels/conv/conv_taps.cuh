@@ -261,27 +261,43 @@ struct ConvTaps {
     int sent_ = 0;
   };
 
-  // Stores what positions of the output have, some columns after another. They are neighbours there, and come together
-  // when the sums are put down.
+  // Stores what positions of the output have. If threads cannot by themselves, some columns after another: positions
+  // are neighbours there, and come together when the sums are put down.
   static RT_DEVICE void drain(const rt::Task& t, const Args& a, const Acc& acc, int q0, const TilePlace& place) {
-    constexpr int kMost = kParts * BN > 128 ? 8 : 16;  // beside the sums of the columns that come later
     const typename T::At at(t.tid);
-    int rows[kParts][2];
-    RT_UNROLL
-    for (int i = 0; i < 2 * kParts; ++i) {
-      const Grid row(a, q0 + i / 2 * T::BM + at.m + at.g + i % 2 * 8);
-      rows[i / 2][i % 2] = row.exists ? row.position - place.i1 : -1;
-    }
-    auto* sums = reinterpret_cast<SumOnTheWay<T, Epi>*>(t.smem);
-    TilePlace columns = place;
-    RK_UNROLL(1)
-    for (int from = 0; from < BN && columns.i2 < place.end2; from += T::kColumns) {
-      t.sync();
+    // The position of the thread's first or second row of a part, or -1.
+    const auto position = [&](int part, int second) {
+      const Grid row(a, q0 + part * T::BM + at.m + at.g + second * 8);
+      return row.exists ? row.position : -1;
+    };
+    if constexpr (kDrainsAlone<T, Epi>) {
+      RK_UNROLL(1)
+      for (int part = 0; part < kParts; ++part) {
+        const int rows[2] = {position(part, 0), position(part, 1)};
+        const auto to = SumPlace<typename Epi::Out>::template of<T>(t, a.out, place, rows[0] < 0 ? place.end1 : rows[0],
+                                                                    rows[1] < 0 ? place.end1 : rows[1]);
+        GroupDrain<T, Epi, kHeldBeside, kParts>(t, a.epi, to).store(acc, part);
+      }
+    } else {
+      int rows[kParts][2];
       RT_UNROLL
-      for (int part = 0; part < kParts; ++part) put_columns<T, true>(at, acc[part], rows[part], from, sums);
-      t.sync();
-      drain_sums<kThreads, BM, T::kColumns, T::LDC, 1, kMost, Epi>(t, sums, a.out, a.epi, columns);
-      columns.i2 += T::kColumns;
+      for (int i = 0; i < 2 * kParts; ++i) {
+        const int p = position(i / 2, i % 2);
+        rows[i / 2][i % 2] = p < 0 ? -1 : p - place.i1;
+      }
+      constexpr int kMost = kParts * BN > 128 ? 8 : 16;  // beside the sums of the columns that come later
+      using Sum = SumOnTheWay<T, Epi>;
+      Sum* sums = reinterpret_cast<Sum*>(t.smem);
+      TilePlace columns = place;
+      RK_UNROLL(1)
+      for (int from = 0; from < BN && columns.i2 < place.end2; from += T::kColumns) {
+        t.sync();
+        RT_UNROLL
+        for (int part = 0; part < kParts; ++part) put_columns<T, true>(at, acc[part], rows[part], from, sums);
+        t.sync();
+        drain_sums<kThreads, BM, T::kColumns, kRowPitch<T, Sum>, 1, kMost, Epi>(t, sums, a.out, a.epi, columns);
+        columns.i2 += T::kColumns;
+      }
     }
   }
 };

@@ -50,9 +50,9 @@ struct ConvWgmma {
     typename T::Acc acc = {};
     GroupProducts<T, Rows> products(t, rows, count, ConstantScale<T>(t, a.scale));
     const TilePlace place = {i0, p0, c0 + nt * BN, a.positions, c0 + a.out_channels};
-    GroupRows<T, Epi> early(t, a.epi, place);
+    TileDrain<T, Epi> drain(t, a.out, a.epi, place);
     products.run(acc);
-    drain_groups<T, Epi>(t, acc, a.out, a.epi, place, early);
+    drain.store(acc);
   }
 };
 

@@ -59,7 +59,7 @@ struct GemmStrip {
     RK_UNROLL(1)
     for (int i = 0; i < tiles; ++i) {
       multiply_and_store<T, Epi>(t, a.out, a.epi, {split, m0, (first + i) * BN, a.M, a.N}, [&](typename T::Acc& acc) {
-        group.run(count, boxes, acc);
+        group.run(count, boxes, KG == 1 && i + 1 < tiles, acc);
         group.normalise(t, a.share, a.epsilon, acc);
       });
     }

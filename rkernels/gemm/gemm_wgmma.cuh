@@ -45,9 +45,9 @@ struct GemmWgmma {
     Rows rows{{pa, a.am, a.ak, a.M - m, a.K - k, t.tid % 128, a.pro}};
     GroupProducts<T, Rows> products(t, rows, count, ConstantScale<T>(t, a.scale));
     const TilePlace place = {i0, m0, nt * BN, a.M, a.N};
-    GroupRows<T, Epi> early(t, a.epi, place);
+    TileDrain<T, Epi> drain(t, a.out, a.epi, place);
     products.run(acc);
-    drain_groups<T, Epi>(t, acc, a.out, a.epi, place, early);
+    drain.store(acc);
   }
 
  private:
