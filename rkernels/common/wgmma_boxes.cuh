@@ -183,7 +183,7 @@ RT_DEVICE void drain_together(const rt::Task& t, const typename T::Acc& acc, con
 template <class T, class Epi, class Run>
 RT_DEVICE void multiply_and_store(const rt::Task& t, const rt::Operand3& out, const typename Epi::Args& epi,
                                   const TilePlace& tile, const Run& run) {
-  constexpr int kHeld = 128;  // bytes of registers
+  constexpr Held kHeld = {128, 64};
   const typename T::At at(t.tid);
   typename T::Acc acc = {};
   if constexpr (kDrainsAlone<T, Epi>) {

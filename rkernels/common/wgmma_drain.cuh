@@ -16,11 +16,11 @@
 namespace rk {
 
 // Whether groups of tiles T may store by themselves: epilogues compute packs of all neighbours that a thread has, or of
-// half of them. There have to be registers for what epilogues need beside the sums: three products leave too few, and
-// wide tiles of integers do, which are quantised again.
+// half of them. Three products leave too few registers for what epilogues need beside the sums. So do integers, which
+// are quantised again (RATIONALE.md, *Why threads store the sums that tensor cores leave them*).
 template <class T, class Epi>
 constexpr bool kDrainsAlone =
-    T::KG == 1 && T::kProducts == 1 && (T::kSize > 1 || T::BN <= 64) && Epi::kPack >= 4 && T::kNear % Epi::kPack == 0;
+    T::KG == 1 && T::kProducts == 1 && T::kSize > 1 && Epi::kPack >= 4 && T::kNear % Epi::kPack == 0;
 
 // Where the sums of a thread go: to two rows of the result, from a column on.
 template <class Out>
@@ -47,8 +47,13 @@ struct SumPlace {
   }
 };
 
-// Stores the sums of a thread through the epilogue. Of what this needs of rows, as much as fits Held bytes of registers
-// is asked for before the products are made, and of columns half as many: behind the sums they would be waited for.
+// How many bytes of registers a thread has before its products are made for what epilogues need of rows and of columns.
+struct Held {
+  int rows, columns;
+};
+
+// Stores the sums of a thread through the epilogue. As much of what this needs as the thread may hold is asked for
+// before the products are made: behind the sums it would be waited for.
 //
 // Where packs are half of a thread's neighbours, threads of two rows share their columns, so that sectors of memory are
 // stored whole: each gives the other one a pack, and stores packs of the same half of both rows.
@@ -56,9 +61,9 @@ struct SumPlace {
 //   row g      thread 4·g + q       packs 0 │ 1 ─┐     0 of row g, 0 of row g + 1
 //   row g + 1  thread 4·g + q + 4   packs 0 │ 1  └▶    1 of row g, 1 of row g + 1
 //
-// A turn stores two packs of a thread, which have the same columns.
-// Parts is how many tiles lie one below the other, of which a thread has sums.
-template <class T, class Epi, int Held, int Parts = 1>
+// A turn stores two packs of a thread, which have the same columns. Parts is how many tiles lie one below the other, of
+// which a thread has sums.
+template <class T, class Epi, Held kHeld, int Parts = 1>
 class GroupDrain {
   static_assert(kDrainsAlone<T, Epi>);
   using In = typename Epi::In;
@@ -70,21 +75,28 @@ class GroupDrain {
   static_assert(!kShares || 2 * P == T::kNear);
   static constexpr int kSets = kShares ? 2 : 1;  // of two rows
   static constexpr int kAlong = T::BN / 4 / T::kNear, kStep = 4 * T::kNear, kTurns = kSets * kAlong;
-  // Many packs, or long epilogues, are in a loop: of all of them they would make too much code, which takes long to
-  // come. So many turns stand there.
   static constexpr bool kLong = Epi::kLength > 4;
-  static constexpr bool kLoop = Parts > 1 || kTurns > 1 && (kLong || T::BN > 64);
+
+ public:
+  // Long epilogues, or many packs, are in a loop, in which so many turns stand: of all of them they would make too much
+  // code, which takes long to come. Others are not, since a loop asks late for what its next turns need.
+  static constexpr bool kLoop = kTurns > 1 && (kLong || kTurns > 8 || 2 * kTurns * P * Epi::kLength > 256);
+
+ private:
   static constexpr int kUnrolled = !kLoop ? kTurns : kLong || P > 4 || kTurns % 2 == 1 ? 1 : 2;
   // How much is held of what is needed of columns, and of the two rows of turns, and how much of that early.
   template <class Operand>
   static constexpr int held(int all, int bytes) {
     const int fit = bytes / static_cast<int>(sizeof(Operand));
-    return std::is_empty_v<Operand> || fit < 1 ? 1 : fit < all ? fit : all;
+    return std::is_empty_v<Operand> || fit > all ? all : fit;
   }
-  static constexpr int kMost = 128;
-  static constexpr int kColumns = kLoop ? (kUnrolled + kSets - 1) / kSets : held<Column>(kAlong, kMost / 2);
-  static constexpr int kRows = kLoop ? kUnrolled : held<Row>(kTurns, kMost / 2);
-  static constexpr int kEarlyColumns = held<Column>(kColumns, Held / 2), kEarlyRows = held<Row>(kRows, Held / 2);
+  static constexpr int at_least_one(int n) { return n < 1 ? 1 : n; }
+  static constexpr int kMost = Parts > 1 ? 64 : 128;
+  static constexpr int kColumns =
+      at_least_one(kLoop ? (kUnrolled + kSets - 1) / kSets : held<Column>(kAlong, kMost / 2));
+  static constexpr int kRows = kLoop ? kUnrolled : at_least_one(held<Row>(kTurns, kMost / 2));
+  static constexpr int kEarlyColumns = held<Column>(kColumns, kHeld.columns);
+  static constexpr int kEarlyRows = held<Row>(kRows, kHeld.rows / 2);
 
  public:
   RT_DEVICE GroupDrain(const rt::Task& t, const typename Epi::Args& epi, const SumPlace<Out>& place)
@@ -130,6 +142,19 @@ class GroupDrain {
   RT_DEVICE void store(const typename T::Acc (&acc)[Parts], int part) {
     load<kEarlyColumns, kColumns, kEarlyRows, kRows>();
     loop(acc, part);
+  }
+
+  // Stores the sums of all parts, part number i at place(i).
+  template <class Place>
+  RT_DEVICE static void store_parts(const rt::Task& t, const typename T::Acc (&acc)[Parts],
+                                    const typename Epi::Args& epi, const Place& place) {
+    if constexpr (kLoop) {
+      RK_UNROLL(1)
+      for (int i = 0; i < Parts; ++i) GroupDrain(t, epi, place(i)).store(acc, i);
+    } else {
+      RT_UNROLL
+      for (int i = 0; i < Parts; ++i) GroupDrain(t, epi, place(i)).store(acc[i]);
+    }
   }
 
  private:
@@ -264,7 +289,7 @@ constexpr bool kDrainsShared = T::KG == 2 && kDrainsAlone<ColumnsOf<T, kFirstCol
 //
 //   group 0   puts columns 32 … 63 │ adds what it finds to columns 0 … 31, and stores them
 //   group 1   puts columns  0 … 31 │ adds what it finds to columns 32 … 63, and stores them
-template <class T, class Epi, int Held>
+template <class T, class Epi, Held kHeld>
 class SharedDrain {
   static_assert(kDrainsShared<T, Epi>);
   static constexpr int kFirst = kFirstColumns<T>, kSecond = T::BN - kFirst;  // columns that a group finishes
@@ -330,7 +355,7 @@ class SharedDrain {
   const rt::Task& t_;
   Four *own_, *other_;
   bool first_;
-  GroupDrain<Half, Epi, Held> drain_;
+  GroupDrain<Half, Epi, kHeld> drain_;
 };
 
 }  // namespace rk

@@ -20,8 +20,8 @@ template <class T, class Epi>
 using SumOnTheWay = std::conditional_t<T::KG == 1 && (sizeof(typename Epi::In) < sizeof(typename T::Sum)),
                                        typename Epi::In, typename T::Sum>;
 
-// From a row of sums in shared memory to the next one, in elements: lanes that put down their neighbours of several rows
-// meet in no bank.
+// From a row of sums in shared memory to the next one, in elements: lanes that put down their neighbours of several
+// rows meet in no bank.
 template <class T, class Sum>
 constexpr int kRowPitch = sizeof(Sum) == 2 ? T::kColumns + (T::kColumns % 64 == 0 ? 32 : 0) : T::LDC;
 
@@ -57,8 +57,8 @@ RT_DEVICE void put_columns(const typename T::At& at, const typename T::Acc& acc,
   }
 }
 
-// How many bytes of what epilogues need a thread has in registers beside operands, or beside sums of other rows.
-constexpr int kHeldBeside = 64;
+// What a thread may hold beside operands in registers, or beside sums of other rows.
+constexpr Held kHeldBeside = {64, 16};
 
 // How many elements a thread of a tile T may have in registers at once when it stores, beside the sums of the columns
 // that come later.

@@ -91,11 +91,9 @@ RT_DEVICE void compute_turns(const rt::Task& t, const Args& a, const rt::TiledMa
   take_turns<T>(t, tiles, a.tiles_k, [&](const typename T::Acc(&acc)[T::kHalves], int tile) {
     const TilePlace place{0, (m + tile / wide) * T::BM, (n + tile % wide) * T::BN, M, N};
     if constexpr (kDrainsAlone<T, Epi>) {
-      RK_UNROLL(1)
-      for (int half = 0; half < T::kHalves; ++half) {
-        const auto to = SumPlace<typename Epi::Out>::template of<T>(t, a.out, place, 64 * half);
-        GroupDrain<T, Epi, kHeldBeside, T::kHalves>(t, a.epi, to).store(acc, half);
-      }
+      GroupDrain<T, Epi, kHeldBeside, T::kHalves>::store_parts(t, acc, a.epi, [&](int half) {
+        return SumPlace<typename Epi::Out>::template of<T>(t, a.out, place, 64 * half);
+      });
     } else {
       const int group = rt::settled(t.tid / 128);
       RT_UNROLL

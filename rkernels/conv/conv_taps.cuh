@@ -271,13 +271,11 @@ struct ConvTaps {
       return row.exists ? row.position : -1;
     };
     if constexpr (kDrainsAlone<T, Epi>) {
-      RK_UNROLL(1)
-      for (int part = 0; part < kParts; ++part) {
+      GroupDrain<T, Epi, kHeldBeside, kParts>::store_parts(t, acc, a.epi, [&](int part) {
         const int rows[2] = {position(part, 0), position(part, 1)};
-        const auto to = SumPlace<typename Epi::Out>::template of<T>(t, a.out, place, rows[0] < 0 ? place.end1 : rows[0],
-                                                                    rows[1] < 0 ? place.end1 : rows[1]);
-        GroupDrain<T, Epi, kHeldBeside, kParts>(t, a.epi, to).store(acc, part);
-      }
+        return SumPlace<typename Epi::Out>::template of<T>(t, a.out, place, rows[0] < 0 ? place.end1 : rows[0],
+                                                           rows[1] < 0 ? place.end1 : rows[1]);
+      });
     } else {
       int rows[kParts][2];
       RT_UNROLL
