@@ -1,4 +1,5 @@
-"""How much stands between the wait for an rTask's inputs and its first load behind that, in machine code.
+"""How much stands in machine code between the wait for an rTask's inputs and its first load behind that, and between the
+last products of warp groups and the first store.
 
     python3 behind_wait.py OUT.json LIBRARY…
 
@@ -7,8 +8,9 @@ be found, or be named by NVDISASM. No GPU is needed.
 
 What an rTask executes there is on the path of everything that waits for it, while what it executes before the wait is
 not. For each wait of each rKernel the result has the instructions up to the first load from global memory, and how many
-of these read shared memory, where the arguments are. Code is taken as it lies there: what is in between may also be a
-branch that is not taken.
+of these read shared memory, where the arguments are. For each place where warp groups have made their last products it
+has the instructions up to the first store to global memory, and how many of these are barriers and loads from global
+memory. Code is taken as it lies there: what is in between may also be a branch that is not taken.
 """
 import bisect
 import json
@@ -22,6 +24,9 @@ ELF, CUDA = b"\x7fELF", 190  # e_machine of machine code for GPUs
 WAIT = "ACQBULK"
 LOAD = re.compile(r"\b(LDG|LDGSTS|UTMALDG|UBLKCP|UBLKPF)\b")
 SHARED = re.compile(r"\bLDS\b")
+MULTIPLIED = "WARPGROUP.DEPBAR.LE gsb0, 0x0"  # no products are under way any more
+STORE = re.compile(r"\bSTG\b")
+BARRIER = re.compile(r"\bBAR\b")
 INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*?);")
 LINE = re.compile(r"line (\d+)")
 
@@ -76,8 +81,23 @@ def rkernel(lines, starts, names):
     return None
 
 
-def waits(folder):
-    """For each rKernel of a library its waits: [instructions, of which read shared memory], sorted."""
+def until(code, end, *counted):
+    """How many instructions there are up to one that matches `end`, with it, how many of them match each of `counted`,
+    and its lines; None if the kernel exits before."""
+    counts = [0] * len(counted)
+    for number, (text, lines) in enumerate(code, 1):
+        if "EXIT" in text:
+            return None
+        for i, pattern in enumerate(counted):
+            counts[i] += bool(pattern.search(text))
+        if end.search(text):
+            return [number, *counts], lines
+    return None
+
+
+def measure(folder):
+    """For each rKernel of a library its waits, [instructions, of which read shared memory], and its ends of products,
+    [instructions, of which are barriers, of which load], sorted."""
     name = next(f[:-len(".plan.json")] for f in sorted(os.listdir(folder)) if f.endswith(".plan.json"))
     starts, names = sections(os.path.join(folder, name + ".cu"))
     cubin = os.path.join(folder, name + ".cubin.tmp")
@@ -87,33 +107,28 @@ def waits(folder):
         kernels = instructions(cubin)
     finally:
         os.remove(cubin)
-    out = {}
+    waits, ends = {}, {}
     for code in kernels:
-        for i, (text, _) in enumerate(code):
-            if WAIT not in text:
-                continue
-            count = shared = 0
-            for text, lines in code[i + 1:]:
-                count += 1
-                shared += bool(SHARED.search(text))
-                if "EXIT" in text:
-                    break
-                if LOAD.search(text):
-                    # What an rTask loads first is often loaded by a functor or a file that rKernels share.
-                    owner = rkernel(lines, starts, names) or "functors"
-                    out.setdefault(owner, []).append([count, shared])
-                    break
-    return name, {k: sorted(v) for k, v in sorted(out.items())}
+        for i, (text, lines) in enumerate(code):
+            if WAIT in text and (found := until(code[i + 1:], LOAD, SHARED)):
+                # What an rTask loads first is often loaded by a functor or a file that rKernels share.
+                waits.setdefault(rkernel(found[1], starts, names) or "functors", []).append(found[0])
+            if MULTIPLIED in text and (found := until(code[i + 1:], STORE, BARRIER, LOAD)):
+                ends.setdefault(rkernel(lines, starts, names) or "functors", []).append(found[0])
+    in_order = [{k: sorted(v) for k, v in sorted(found.items())} for found in (waits, ends)]
+    return name, *in_order
 
 
 def main(out, folders):
-    result = {"schema": "rammerc/behind-wait/v1", "libraries": {}}
+    result = {"schema": "rammerc/behind-wait/v2", "libraries": {}}
     for folder in folders:
-        name, found = waits(folder)
-        result["libraries"][os.path.basename(os.path.normpath(folder))] = {"model": name, "rkernels": found}
+        name, waits, ends = measure(folder)
+        library = {"model": name, "behind_wait": waits, "behind_products": ends}
+        result["libraries"][os.path.basename(os.path.normpath(folder))] = library
         print(folder)
-        for kernel, list_of in found.items():
-            print(f"  {kernel:32}", " ".join(f"{n} ({s})" for n, s in list_of))
+        for what in ("behind_wait", "behind_products"):
+            for kernel, counts in library[what].items():
+                print(f"  {what:16} {kernel:24}", " ".join("/".join(map(str, n)) for n in counts))
     with open(out, "w") as f:
         json.dump(result, f, indent=1)
         f.write("\n")

@@ -15,8 +15,8 @@
 
 namespace rk {
 
-// Where warp groups of a tile T have their sums leave: through areas of their own behind the rings, so that no group
-// waits for another one, but for groups that share k, which add up their sums.
+// A tile T with areas for the sums of each of its warp groups behind the rings: those that groups which share k give
+// each other, and those that threads cannot store by themselves (common/wgmma_sums.cuh).
 template <class T, class Rings_>
 struct BoxTile : T {
   using Rings = Rings_;

@@ -75,14 +75,10 @@ class GroupDrain {
   static_assert(!kShares || 2 * P == T::kNear);
   static constexpr int kSets = kShares ? 2 : 1;  // of two rows
   static constexpr int kAlong = T::BN / 4 / T::kNear, kStep = 4 * T::kNear, kTurns = kSets * kAlong;
-  static constexpr bool kLong = Epi::kLength > 4;
-
- public:
   // Long epilogues, or many packs, are in a loop, in which so many turns stand: of all of them they would make too much
   // code, which takes long to come. Others are not, since a loop asks late for what its next turns need.
+  static constexpr bool kLong = Epi::kLength > 4;
   static constexpr bool kLoop = kTurns > 1 && (kLong || kTurns > 8 || 2 * kTurns * P * Epi::kLength > 256);
-
- private:
   static constexpr int kUnrolled = !kLoop ? kTurns : kLong || P > 4 || kTurns % 2 == 1 ? 1 : 2;
   // How much is held of what is needed of columns, and of the two rows of turns, and how much of that early.
   template <class Operand>
@@ -122,28 +118,9 @@ class GroupDrain {
   }
 
   RT_DEVICE void store(const typename T::Acc& acc) {
-    load<kEarlyColumns, kColumns, kEarlyRows, kRows>();
-    if constexpr (kLoop) {
-      loop(&acc, 0);
-    } else {
-      RT_UNROLL
-      for (int i = 0; i < kTurns; ++i) {
-        const int c = i / kSets;
-        Turn turn = {{}, columns_[c % kColumns], {rows_[i % kRows][0], rows_[i % kRows][1]}};
-        take(acc, i, turn.sums);
-        exchange(turn.sums);
-        if ((i + 1) % kSets == 0 && c + kColumns < kAlong) columns_[c % kColumns] = column(c + kColumns);
-        if (i + kRows < kTurns) load_rows(i + kRows, rows_[i % kRows]);
-        finish(i, turn);
-      }
-    }
+    static_assert(Parts == 1);
+    store(&acc, 0);
   }
-  // The same of a part.
-  RT_DEVICE void store(const typename T::Acc (&acc)[Parts], int part) {
-    load<kEarlyColumns, kColumns, kEarlyRows, kRows>();
-    loop(acc, part);
-  }
-
   // Stores the sums of all parts, part number i at place(i).
   template <class Place>
   RT_DEVICE static void store_parts(const rt::Task& t, const typename T::Acc (&acc)[Parts],
@@ -153,7 +130,7 @@ class GroupDrain {
       for (int i = 0; i < Parts; ++i) GroupDrain(t, epi, place(i)).store(acc, i);
     } else {
       RT_UNROLL
-      for (int i = 0; i < Parts; ++i) GroupDrain(t, epi, place(i)).store(acc[i]);
+      for (int i = 0; i < Parts; ++i) GroupDrain(t, epi, place(i)).store(acc, i);
     }
   }
 
@@ -166,12 +143,23 @@ class GroupDrain {
     Row rows[2];
   };
 
-  // The thread's own pack number n of either row.
-  RT_DEVICE static Sums own(const typename T::Acc& acc, int n, int r) {
-    Sums pack;
-    RT_UNROLL
-    for (int v = 0; v < P; ++v) pack.v[v] = static_cast<In>(acc[(n * P + v) / 2 * 4 + 2 * r + v % 2]);
-    return pack;
+  // Stores the sums of a part. Where turns are not in a loop, its number is known at compile time.
+  RT_DEVICE void store(const typename T::Acc* acc, int part) {
+    load<kEarlyColumns, kColumns, kEarlyRows, kRows>();
+    if constexpr (kLoop) {
+      loop(acc, part);
+    } else {
+      RT_UNROLL
+      for (int i = 0; i < kTurns; ++i) {
+        const int c = i / kSets;
+        Turn turn = {{}, columns_[c % kColumns], {rows_[i % kRows][0], rows_[i % kRows][1]}};
+        take(acc[part], i, turn.sums);
+        exchange(turn.sums);
+        if ((i + 1) % kSets == 0 && c + kColumns < kAlong) columns_[c % kColumns] = column(c + kColumns);
+        if (i + kRows < kTurns) load_rows(i + kRows, rows_[i % kRows]);
+        finish(i, turn);
+      }
+    }
   }
   // All lanes of a warp take as many turns.
   RT_DEVICE void loop(const typename T::Acc* acc, int part) {
@@ -193,6 +181,13 @@ class GroupDrain {
     }
   }
 
+  // The thread's own pack number n of either row.
+  RT_DEVICE static Sums own(const typename T::Acc& acc, int n, int r) {
+    Sums pack;
+    RT_UNROLL
+    for (int v = 0; v < P; ++v) pack.v[v] = static_cast<In>(acc[(n * P + v) / 2 * 4 + 2 * r + v % 2]);
+    return pack;
+  }
   // Takes the thread's own sums of a turn out of all, which are in registers: of either row or, if rows share columns,
   // two packs of one row.
   RT_DEVICE static void take(const typename T::Acc& acc, int i, Sums (&sums)[2]) {
