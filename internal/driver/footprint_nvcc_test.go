@@ -36,7 +36,8 @@ var moreCode = map[string]int64{
 	// registers of either parity.
 	"gemm_wgmma": 17 << 10,                         // numbers of float32 are split in parts as well
 	"conv_wgmma": 20 << 10,                         // the places of an image's rows are computed as well
-	"gemm_strip": 16 << 10, "conv_strip": 16 << 10, // likewise
+	"gemm_strip": 16 << 10,
+	"conv_strip": 17 << 10, // where the taps of positions are is computed as well
 	// The sums of a tile's two halves are in registers of their own, and leave by code of their own.
 	"conv_turns": 20 << 10, "gemm_turns": 20 << 10,
 	// What an epilogue adds waits in registers for all packs of a tile, each of which stands there by itself.

@@ -47,6 +47,26 @@ func TestStrips(t *testing.T) {
 	Check(t, append(cases, c))
 }
 
+// TestStripsOfFewRows checks strips of which rows fill half of a warp group's or less, with weights that L2 keeps and with
+// more than that, for which rings are deeper: whole sums and parts of them, one of whose stages reaches beyond the rows.
+func TestStripsOfFewRows(t *testing.T) {
+	var cases []Case
+	for _, m := range []int{17, 32} {
+		for _, l2 := range []int64{0, 1} {
+			c := Case{
+				Name: fmt.Sprintf("%d rows, %d bytes of L2", m, l2), Of: "gemm_strip", SMs: 5, L2Bytes: l2,
+				In: fmt.Sprintf("%%x: float32[%d,1096], %%r: float32[%d,200]", m, m),
+				Body: Weights("b", 1096, 200) + Weights("c", 200) + Fused("MatMul",
+					fmt.Sprintf("%%px: float32[%d,1096], %%pb: float32[1096,200], %%pc: float32[200], %%pr: float32[%d,200]", m, m),
+					"%m = MatMul(%px, %pb)\n%s = Add(%m, %pc)\n%u = Add(%s, %pr)\n%z = Relu(%u)", "%z", "%x, %b, %c, %r"),
+				Out: "%y",
+			}
+			cases = append(cases, c.Stored(precision.FP16), c.Stored(precision.BF16))
+		}
+	}
+	Check(t, cases)
+}
+
 // TestNormalisedTiles checks products whose tiles divide their rows by root mean squares or standard deviations: of one
 // or several tiles beside each other, with groups that share k, a box that reaches beyond the rows, and an odd number of
 // boxes; and the rOperator that normalises rows ahead where no kernel does.

@@ -93,12 +93,7 @@ func prepare(c *Case, src *source, some *turns) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.SMs > 0 {
-		small := *spec
-		small.SMs = c.SMs
-		spec = &small
-	}
-	if p.g, err = lower.General(g, nil, spec, precision.All(c.Precision)); err != nil {
+	if p.g, err = lower.General(g, nil, c.on(spec), precision.All(c.Precision)); err != nil {
 		return nil, err
 	}
 	if err := roperator.Verify(p.g); err != nil {

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/precision"
 )
@@ -43,6 +44,8 @@ type Case struct {
 	// SMs is how many multiprocessors the device has that candidates are for; 0 stands for those of an h200. With few of
 	// them rTasks become long.
 	SMs int
+	// L2Bytes is how much its L2 holds; 0 stands for that of an h200.
+	L2Bytes int64
 }
 
 // untyped matches the results of a statement without types, such as "%y, _ = ".
@@ -170,4 +173,16 @@ func setElement(t *ir.Tensor, i int, x float64) {
 	default:
 		panic("BUG: no elements of " + t.DType.String())
 	}
+}
+
+// on is the case's device, like the given one.
+func (c *Case) on(spec *device.Spec) *device.Spec {
+	own := *spec
+	if c.SMs > 0 {
+		own.SMs = c.SMs
+	}
+	if c.L2Bytes > 0 {
+		own.L2Bytes = c.L2Bytes
+	}
+	return &own
 }

@@ -42,6 +42,10 @@ var stripShapes = []TileShape{
 	{64, 32, 64, 64, 32, 2, 5, 1, ir.Float32, true, false, 1},
 }
 
+// deepShape is the tile of strips for few rows and more weights than L2 keeps. Such products wait for DRAM, for which the
+// ring is as deep as shared memory allows.
+var deepShape = TileShape{64, 128, 32, 64, 128, 1, 8, 1, ir.Float32, true, false, 1}
+
 // splitShapes are those for three products of parts of float16. Wider tiles have no registers for the sums of a stage
 // beside their own. The shapes are few, because each instance is in a kernel of its own.
 var splitShapes = []TileShape{
@@ -123,6 +127,31 @@ func Strips(t *target.Target, p precision.Precision, e Elements, m, n int64) []T
 	return slices.DeleteFunc(GroupShapes(t, p, e, m, n, true), func(s TileShape) bool { return !s.Strip() })
 }
 
+// FewStrips are the strips for an m×n product of 16 bits, k deep, with a constant on the right, whose rows fill between a
+// quarter and half of a warp group's. The copy engine must be able to bring its rows.
+func FewStrips(t *target.Target, p precision.Precision, e Elements, m, n, k int64) []TileShape {
+	if !t.WarpGroups() || !groupsTakeNarrow(p, e) || !isHalf(e.Multiplied) || t.Rate(target.Tensor, e.Multiplied) == 0 ||
+		m <= GroupRows/4 || m > GroupRows/2 {
+		return nil
+	}
+	shapes := stripShapes
+	if float64(n*k*int64(e.Right.Size())) > keptShare*float64(t.L2Bytes) {
+		shapes = []TileShape{deepShape}
+	}
+	var out []TileShape
+	for _, s := range shapes {
+		s.BK, s.multiplied = s.BK*groupRatio(e.Multiplied), e.Multiplied
+		if s.BM == GroupRows && n > s.BN/2 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// keptShare is the part of L2 that weights of one product may take to be there in the next inference. Both halves of an
+// H200's L2 keep what all multiprocessors read.
+const keptShare = 0.4
+
 // groupsTakeNarrow reports whether warp groups multiply such elements of 16 or 8 bits as they stand in memory.
 func groupsTakeNarrow(p precision.Precision, e Elements) bool {
 	if e.Multiplied == ir.Int8 {
@@ -147,38 +176,52 @@ func (s TileShape) GroupDepth() int64 {
 // What strips cost, in cycles of a multiprocessor, as single products took on an H200. Tensor cores multiply 64 rows by a
 // column of a stage in two cycles, and a group takes stripLeast for a stage at least, or half of that where another one
 // multiplies meanwhile. Operands come with sharedBytes a cycle where all multiprocessors take some at once, and faster to
-// a part of them, by its size to the power of sharing. Sums leave at stripDrain a cycle, or at sharedDrain where groups
-// add them up first.
+// a part of them, by its size to the power of sharing; with weights out of DRAM they come with deepBytes. Numbers of 32
+// bits leave at stripDrain a cycle, or at sharedDrain where groups add them up first, and those of 16 bits at narrowDrain.
 const (
 	cyclesPerColumn = 2
 	stripLeast      = 270
 	sharedBytes     = 52
 	sharing         = 0.8
-	outsideRow      = 17
+	deepBytes       = 31
 	stripDrain      = 8
 	sharedDrain     = 6
+	narrowDrain     = 12
 	// cycleFlops is how many operations of tf32 products by mma.sync stand for a cycle. By warp groups a multiprocessor
 	// makes 3750 of them a nanosecond, in which it has 1.755 cycles.
 	cycleFlops = groupShare * 3750 / 1.755
 )
 
-// stripFlops is what a strip costs with so many stages for each of its tiles, in tf32 products of mma.sync. busy is the
-// part of the multiprocessors that have one at once.
-func (s TileShape) stripFlops(stages, busy float64) float64 {
+// stripFlops is what a strip costs with so many stages for each of its tiles, in tf32 products of mma.sync. Its results
+// are of type out; busy is the part of the multiprocessors that have one at once.
+func (s TileShape) stripFlops(out ir.DType, stages, busy float64) float64 {
 	groups, drain := float64(s.BM/GroupRows*s.kg), float64(stripDrain)
-	if s.kg > 1 {
+	switch {
+	case out.Size() < ir.Float32.Size():
+		drain = narrowDrain
+	case s.kg > 1:
 		drain = sharedDrain
 	}
 	bring := float64(boxBytes*(s.BM+s.BN)) * math.Pow(busy, sharing) / sharedBytes
+	if s.deep() {
+		bring = float64(boxBytes*(s.BM+s.BN)) / deepBytes
+	}
 	stage := max(float64(cyclesPerColumn*s.BN*s.BM/GroupRows), stripLeast/groups, bring)
 	return cycleFlops * float64(s.Wide()) * (stages*float64(s.kg)*stage + float64(s.BM*s.BN)/drain)
 }
 
-// OutsideFlops is what a strip costs at least, in the same unit, so many rows of which are outside the matrix. Boxes take
-// longer to come if these are more than a warp group's.
-func (s TileShape) OutsideFlops(stages float64, rows int64) float64 {
-	return cycleFlops * float64(s.Wide()*s.kg) * stages * outsideRow * float64(max(0, rows-GroupRows))
+// OutsideFlops is what a strip costs at least, in the same unit, so many rows of which are outside the matrix, or
+// positions behind the last image. Boxes take longer to come if these are more than a warp group's, so many cycles for
+// each of the others.
+func (s TileShape) OutsideFlops(stages float64, rows int64, cycles float64) float64 {
+	return cycleFlops * float64(s.Wide()*s.kg) * stages * cycles * float64(max(0, rows-GroupRows))
 }
+
+// What one row or position counts in OutsideFlops.
+const (
+	OutsideRow      = 12
+	OutsidePosition = 17
+)
 
 // groupFlops is what so many stages of a tile of warp groups cost, in tf32 products of mma.sync.
 func (s TileShape) groupFlops(flops, stages float64) float64 {
@@ -199,6 +242,9 @@ func (s TileShape) groupFlops(flops, stages float64) float64 {
 
 // Groups says that the shape is for warp groups, which take their constants from a stream.
 func (s TileShape) Groups() bool { return s.groups }
+
+// deep says that the weights come from DRAM.
+func (s TileShape) deep() bool { return s.wide > 0 && s.st == deepShape.st }
 
 // Strip reports whether the shape is for strips of tiles.
 func (s TileShape) Strip() bool { return s.wide > 0 }

@@ -38,7 +38,7 @@ func (at *PositionTiles) OutBox(task int, lo, hi []int64) {
 // TileWork is the work of an rTask that multiplies packed constants, on the left, with a tile of depth values of k.
 func TileWork(s TileShape, e Elements, m, n, depth int64, t *tails.Tail, readBytes float64) roperator.Work {
 	results := float64(min(s.BM, m) * min(s.BN, n))
-	w := s.Multiplications(e, float64(depth), 1)
+	w := s.Multiplications(e, t.Out.DType(), float64(depth), 1)
 	w.ConstBytes = float64(e.Left.Size()) * float64(s.BM*depth)
 	w.WriteBytes = t.Out.Bytes(results)
 	w.ReadBytes = readBytes + results*t.BytesPerElement()

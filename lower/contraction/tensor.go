@@ -292,14 +292,14 @@ func tf32(x float32) float32 {
 // of them.
 const lateStage = 400 * 3750 / 1.755
 
-// Multiplications is the work of multiplying a tile of elements e k deep, or all tiles of a strip. busy is the part of the
-// multiprocessors that have one at once.
-func (s TileShape) Multiplications(e Elements, k, busy float64) roperator.Work {
+// Multiplications is the work of multiplying a tile of elements e k deep, or all tiles of a strip, whose sums leave as
+// numbers of type out. busy is the part of the multiprocessors that have one at once.
+func (s TileShape) Multiplications(e Elements, out ir.DType, k, busy float64) roperator.Work {
 	w := roperator.Work{SharedBytes: s.SharedBytes(e, int64(k)) * float64(s.Wide())}
 	flops := 2 * float64(s.BM*s.BN) * k
 	switch {
 	case s.Strip():
-		w.TensorFlops = s.stripFlops(math.Ceil(k/float64(s.BK)), busy)
+		w.TensorFlops = s.stripFlops(out, math.Ceil(k/float64(s.BK)), busy)
 	case s.groups:
 		w.TensorFlops = s.groupFlops(flops, math.Ceil(k/float64(s.GroupDepth())))
 	case s.multiplied == ir.Int8:
@@ -325,8 +325,8 @@ func (s TileShape) perProduct() float64 {
 }
 
 // multiplyTime is how long one multiprocessor takes to multiply a tile k deep, in nanoseconds.
-func (s TileShape) multiplyTime(t *target.Target, e Elements, k int64, busy float64) float64 {
-	w := s.Multiplications(e, float64(k), busy)
+func (s TileShape) multiplyTime(t *target.Target, e Elements, out ir.DType, k int64, busy float64) float64 {
+	w := s.Multiplications(e, out, float64(k), busy)
 	if w.TensorFlops > 0 {
 		if s.groups { // counted in products of tf32, whatever is multiplied
 			return w.TensorFlops / t.Rate(target.Tensor, ir.Float32)

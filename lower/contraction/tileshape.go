@@ -172,10 +172,14 @@ func (m *splitModel) time(splits int64) float64 {
 	t := m.target
 	perSM := float64(t.VEUs) / float64(t.SMs)
 	depth := build.CeilDiv(m.k, splits)
+	out := m.elements.Sum
+	if splits == 1 {
+		out = m.elements.Left
+	}
 	least := math.Inf(1)
 	for _, s := range m.shapes {
 		tasks := m.tasks(s) * splits
-		multiply := s.multiplyTime(t, m.elements, depth, t.Busy(tasks)) * perSM
+		multiply := s.multiplyTime(t, m.elements, out, depth, t.Busy(tasks)) * perSM
 		bytes := float64(s.BM*depth)*float64(m.elements.Left.Size()) +
 			float64(s.BN*depth)*float64(m.elements.Right.Size())
 		move := bytes / (t.L2Rate / perSM)

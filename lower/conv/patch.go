@@ -218,7 +218,7 @@ func (c *convolution) windowWork(s contraction.TileShape, t *tails.Tail, w roper
 	readBox func(task int, lo, hi []int64)) roperator.Work {
 	results := float64(positions * channels)
 	tiles := float64(build.CeilDiv(positions, s.BM))
-	work := s.Multiplications(c.elements, float64(s.BK), 1)
+	work := s.Multiplications(c.elements, t.Out.DType(), float64(s.BK), 1)
 	work.TensorFlops *= tiles
 	work.SharedBytes *= tiles
 	work.ConstBytes = w.Bytes(float64(s.PackedBlock(s.BN)))

@@ -290,7 +290,7 @@ func (c *convolution) rowsWork(s contraction.TileShape, depth int64, t *tails.Ta
 	box func(task int, lo, hi []int64)) roperator.Work {
 	rows := float64(min(s.BM, c.positions()))
 	results := rows * float64(min(s.BN, c.outC))
-	w := s.Multiplications(c.elements, float64(depth), 1)
+	w := s.Multiplications(c.elements, t.Out.DType(), float64(depth), 1)
 	w.ConstBytes = float64(c.elements.Left.Size()) * float64(s.PackedBlock(s.BN)/s.BK*depth)
 	w.WriteBytes = t.Out.Bytes(results)
 	w.ReadBytes = min(c.x.Bytes(rows*float64(depth)), 2*c.inputBytes(box))

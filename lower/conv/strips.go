@@ -75,8 +75,8 @@ func (c *convolution) stripCandidate(b *build.Builder, s contraction.TileShape, 
 	tasks := splits * tm * tn
 	depth := min(splitK, k.tiles) * s.BK
 	results := float64(min(s.BM, c.positions()) * min(s.BN, c.outC))
-	work := s.Multiplications(c.elements, float64(depth), b.Target().Busy(tasks))
-	work.TensorFlops = max(work.TensorFlops, s.OutsideFlops(float64(depth/s.BK), tm*s.BM-c.positions()))
+	work := s.Multiplications(c.elements, t.Out.DType(), float64(depth), b.Target().Busy(tasks))
+	work.TensorFlops = max(work.TensorFlops, s.OutsideFlops(float64(depth/s.BK), tm*s.BM-c.positions(), contraction.OutsidePosition))
 	work.ConstBytes = w.Bytes(float64(s.PackedBlock(s.BN) / s.BK * depth))
 	work.WriteBytes = t.Out.Bytes(results)
 	work.ReadBytes = c.x.Bytes(float64(min(s.BM, c.positions())*depth)) + results*t.BytesPerElement()

@@ -26,7 +26,7 @@ func lowerIntegerProduct(b *build.Builder, g *build.Group, p contraction.Product
 	p.FoldBatch(p.Tail.Arrange(b.Out(g.Outputs[0])))
 	p.Normalise(b)
 	p.Elements = contraction.ElementsOf(p.A, p.B, ir.Int8)
-	addGemm(b, g, p)
+	addGemm(b, g, p, false)
 	return nil
 }
 

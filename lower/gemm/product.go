@@ -72,21 +72,22 @@ func LowerProduct(b *build.Builder, g *build.Group, p contraction.Product) error
 		}
 		normaliseAhead(b, g, &p)
 	}
+	boxed := stripsTakeFew(b, p)
 	switch {
 	case p.B.Buf.Kind == roperator.Const && p.M <= gemv.MostRows:
 		gemv.AddGemv(b, g, p)
-	case gemv.AddSkinny(b, g, p):
+	case !boxed && gemv.AddSkinny(b, g, p):
 	case p.A.Buf.Kind == roperator.Const && p.B.Buf.Kind != roperator.Const && p.LeftConstant():
 		pointwise.AddLeftConstant(b, g, p)
 	default:
-		addGemm(b, g, p)
+		addGemm(b, g, p, boxed)
 	}
 	return nil
 }
 
 // addGemm adds a product through gemm_tiled. If too few rTasks would share long sums, partial sums are added up by a
-// second rOperator.
-func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
+// second rOperator. boxed says that it is known to be tileable.
+func addGemm(b *build.Builder, g *build.Group, p contraction.Product, boxed bool) {
 	tasks := func(s contraction.TileShape) int64 {
 		return ir.Count(p.Batch) * build.CeilDiv(p.M, s.BM) * build.CeilDiv(p.N, s.BN)
 	}
@@ -95,15 +96,18 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 		shapes = contraction.ForConstant(shapes)
 	}
 	// A prologue computes on the way to shared memory. It would wait for its operands while warp groups wait for it.
-	boxed := false
 	if p.B.Buf.Kind == roperator.Const && p.Prologue == nil {
-		boxed = tileable(b, p)
+		boxed = boxed || tileable(b, p)
 		groups := contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N, boxed)
 		shapes = append(shapes, slices.DeleteFunc(groups, func(s contraction.TileShape) bool {
 			return s.Strip() && !stripsFit(b, p, tasks(s))
 		})...)
 	}
-	splits := contraction.SplitsFor(b.Target(), p.Elements, shapes, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
+	decide := shapes // which tell how many splits there are
+	if few := fewStrips(b, p); boxed && len(few) > 0 {
+		shapes, decide = append(shapes, few...), few
+	}
+	splits := contraction.SplitsFor(b.Target(), p.Elements, decide, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
 	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
 			tiles := shapes
@@ -222,9 +226,9 @@ func (c *gemmCandidate) with(b *build.Builder, inst *rkernels.Instance, args []r
 	depth := float64(min(splitK*s.BK, tk*s.BK))
 	results := float64(min(s.BM, p.M) * min(across, p.N))
 	tasks := ir.Count(p.Batch) * c.splits * tm * strips
-	work := s.Multiplications(p.Elements, depth, b.Target().Busy(tasks))
+	work := s.Multiplications(p.Elements, c.tail.Out.DType(), depth, b.Target().Busy(tasks))
 	if s.Strip() {
-		work.TensorFlops = max(work.TensorFlops, s.OutsideFlops(depth/float64(s.BK), tm*s.BM-p.M))
+		work.TensorFlops = max(work.TensorFlops, s.OutsideFlops(depth/float64(s.BK), tm*s.BM-p.M, contraction.OutsideRow))
 	}
 	work.WriteBytes, work.ReadBytes = c.tail.Out.Bytes(results), results*c.tail.BytesPerElement()
 	work.AddRead(p.A, p.A.Bytes(float64(min(s.BM, p.M)*s.Wide())*depth)) // again for each tile of a strip

@@ -28,6 +28,21 @@ func tileable(b *build.Builder, p contraction.Product) bool {
 		(p.A.Buf.Kind == roperator.Arena || b.TakeCallerMap(schema.MaxCallerMaps))
 }
 
+// stripsTakeFew reports whether strips multiply the rows of a product for which there is gemm_skinny too. In 16 bits they
+// are faster as soon as they fill more than a quarter of a warp group's rows: of seven products of 32 rows six take 8 to
+// 30 % less, and one 2 % more (bench/results/h200-changes.json, strips of few rows).
+func stripsTakeFew(b *build.Builder, p contraction.Product) bool {
+	return p.B.Buf.Kind == roperator.Const && p.Second.Buf == nil && len(fewStrips(b, p)) > 0 && tileable(b, p)
+}
+
+// fewStrips are the strips of few rows for a product that is tileable.
+func fewStrips(b *build.Builder, p contraction.Product) []contraction.TileShape {
+	if p.Images > 0 {
+		return nil
+	}
+	return contraction.FewStrips(b.Target(), b.Precision(), p.Elements, p.M, p.N, p.K)
+}
+
 // NormalisesRows reports whether products of many rows can divide these by their root mean square, on a target and in a
 // precision: those that take numbers of 16 bits, or float32 as tf32.
 func NormalisesRows(t *target.Target, p precision.Precision) bool {
