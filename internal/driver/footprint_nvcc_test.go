@@ -34,8 +34,8 @@ func needMeasuredNVCC(t *testing.T) {
 var moreCode = map[string]int64{
 	// All registers of a tile's sums are named in its code one by one, and what comes next is fetched in two places, into
 	// registers of either parity.
-	"gemm_wgmma": 17 << 10,                         // numbers of float32 are split in parts as well
-	"conv_wgmma": 20 << 10,                         // the places of an image's rows are computed as well
+	"gemm_wgmma": 17 << 10, // numbers of float32 are split in parts as well
+	"conv_wgmma": 20 << 10, // the places of an image's rows are computed as well
 	"gemm_strip": 16 << 10,
 	"conv_strip": 17 << 10, // where the taps of positions are is computed as well
 	// The sums of a tile's two halves are in registers of their own, and leave by code of their own.
