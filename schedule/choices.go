@@ -125,9 +125,6 @@ func bestThreads(g *roperator.Graph, spec *device.Spec, all [][]choice, sizes ma
 				}
 				continue
 			}
-			if step == 0 && streamers(most) > 0 {
-				time *= streamGain
-			}
 			kept := residentChoices(some)
 			if best == nil || kept > mostKept || kept == mostKept && time < bestTime {
 				best, bestTime, mostKept = some, time, kept
@@ -139,11 +136,6 @@ func bestThreads(g *roperator.Graph, spec *device.Spec, all [][]choice, sizes ma
 	}
 	return best, nil
 }
-
-// streamGain is how much longer than it seems a program takes without streams: its launches are not crowded
-// (launchesOfWaves). ResNet-50 in tf32 took 240 us without and 225 us with them, where sums of the times of rTasks
-// differed by 0.2 % (bench/results/h200-changes.json, costs of strips in tf32).
-const streamGain = 1.03
 
 // residentChoices counts the candidates that keep operands on chip. Groups of rOperators live on them: with the widest
 // slices missing, too few groups would find vEUs, and no faster rKernel elsewhere makes up for that.

@@ -84,33 +84,3 @@ func TestStreamedWeights(t *testing.T) {
 		}
 	}
 }
-
-// A program without streams must be clearly shorter than one with them.
-func TestStreamsAreKeptUnlessTheyCost(t *testing.T) {
-	spec := deviceOf(t, "h200")
-	for _, c := range []struct {
-		saved float64 // the part of the time that is saved without streams
-		kept  bool
-	}{{0.01, true}, {0.1, false}} {
-		m := vdevicetest.New("streams")
-		x, y, z := m.Buffer(roperator.Input, 1024), m.Buffer(roperator.Arena, 1024), m.Buffer(roperator.Output, 1024)
-		grid := vdevicetest.Grid{Shape: []int64{1024}, Tile: []int64{16}}
-		add := func(from, to roperator.View, shared int, ns float64) *roperator.Candidate {
-			k := m.Candidate(grid.Tasks(), 0, []roperator.Access{{View: from}}, []roperator.Access{grid.Of(to)})
-			k.Inst, k.Work = vdevicetest.Instance(256, shared, 64), roperator.Work{Flops: ns * spec.Cost.FlopsPerSM}
-			return k
-		}
-		const long, most = 50e3, 220 << 10 // ns, and bytes beside which no ring has room
-		fetching, streaming := add(x, y, 8<<10, long), add(x, y, 8<<10, long)
-		m.Stream(streaming, 16<<10, 16<<10)
-		m.Op(fetching, streaming)
-		m.Op(add(y, z, 8<<10, long), add(y, z, most, long*(1-2*c.saved)))
-		choices, err := admit(m.G, spec, model.New(spec, m.G))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if kept := streamers(choices) > 0; kept != c.kept {
-			t.Errorf("%.0f %% shorter without streams: are they kept? %v", 100*c.saved, kept)
-		}
-	}
-}

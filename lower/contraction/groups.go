@@ -135,7 +135,7 @@ func FewStrips(t *target.Target, p precision.Precision, e Elements, m, n, k int6
 		return nil
 	}
 	shapes := stripShapes
-	if float64(n*k*int64(e.Right.Size())) > keptShare*float64(t.L2Bytes) {
+	if t.L2Bytes > 0 && float64(n*k*int64(e.Right.Size())) > keptShare*float64(t.L2Bytes) {
 		shapes = []TileShape{deepShape}
 	}
 	var out []TileShape

@@ -29,8 +29,8 @@ func tileable(b *build.Builder, p contraction.Product) bool {
 }
 
 // stripsTakeFew reports whether strips multiply the rows of a product for which there is gemm_skinny too. In 16 bits they
-// are faster as soon as they fill more than a quarter of a warp group's rows: of seven products of 32 rows six take 8 to
-// 30 % less, and one 2 % more (bench/results/h200-changes.json, strips of few rows).
+// are faster as soon as they fill more than a quarter of a warp group's rows: of eight products of 32 rows seven take 4 to
+// 28 % less, and one 3 % more (bench/results/h200-changes.json, strips of few rows).
 func stripsTakeFew(b *build.Builder, p contraction.Product) bool {
 	return p.B.Buf.Kind == roperator.Const && p.Second.Buf == nil && len(fewStrips(b, p)) > 0 && tileable(b, p)
 }
