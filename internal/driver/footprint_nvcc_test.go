@@ -3,6 +3,7 @@ package driver
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -189,6 +190,29 @@ func TestWarpGroupsDoNotSpill(t *testing.T) {
 					r.Summary.Serialised)
 			}
 		})
+	}
+}
+
+// TestBareConvolutions: products of strips do not wait for each other where nothing but rounding is behind them.
+func TestBareConvolutions(t *testing.T) {
+	needMeasuredNVCC(t)
+	g := &graphMaker{&onnxpb.GraphProto{Name: proto.String("bare")}}
+	g.Input = append(g.Input, floats("c0", 1, 256, 56, 56))
+	g.weights("w", 256, 256, 3, 3)
+	for i := range 3 {
+		conv := g.node("Conv", fmt.Sprint("c", i+1), fmt.Sprint("c", i), "w")
+		ints(conv, "pads", 1, 1, 1, 1)
+	}
+	g.Output = append(g.Output, floats("c3", 1, 256, 56, 56))
+	o := CompileOptions{Out: t.TempDir(), Target: "sm_90", Offline: true, Emit: EmitLibrary, Precision: "fp16"}
+	o.Path = g.write(t)
+	r, err := Compile(&Job{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Summary.SpilledBytes > 0 || r.Summary.Serialised > 0 {
+		t.Errorf("%d bytes of registers are spilled, products of %d kernels serialised", r.Summary.SpilledBytes,
+			r.Summary.Serialised)
 	}
 }
 
