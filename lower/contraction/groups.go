@@ -44,7 +44,7 @@ var stripShapes = []TileShape{
 
 // deepShape is the tile of strips for few rows and more weights than L2 keeps: they wait for DRAM, so the ring is as deep
 // as shared memory allows. No other strip has as many stages (TileShape.deep).
-var deepShape = TileShape{64, 128, 32, 64, 128, 1, 8, 1, ir.Float32, true, false, 1}
+var deepShape = TileShape{64, 128, 32, 64, 128, 1, 10, 1, ir.Float32, true, false, 1}
 
 // splitShapes are those for three products of parts of float16. Wider tiles have no registers for the sums of a stage
 // beside their own. The shapes are few, because each instance is in a kernel of its own.
@@ -178,6 +178,7 @@ func (s TileShape) GroupDepth() int64 {
 // multiplies meanwhile. Operands come with sharedBytes a cycle where all multiprocessors take some at once, and faster to
 // a part of them, by its size to the power of sharing; with weights out of DRAM they come with deepBytes. Numbers of 32
 // bits leave at stripDrain a cycle, or at sharedDrain where groups add them up first, and those of 16 bits at narrowDrain.
+// What ringLeast, ringLatency and ringAhead are says RingFlops.
 const (
 	cyclesPerColumn = 2
 	stripLeast      = 270
@@ -187,6 +188,9 @@ const (
 	stripDrain      = 8
 	sharedDrain     = 6
 	narrowDrain     = 12
+	ringLeast       = 500
+	ringLatency     = 1500
+	ringAhead       = 15
 	// cycleFlops is how many operations of tf32 products by mma.sync stand for a cycle. By warp groups a multiprocessor
 	// makes 3750 of them a nanosecond, in which it has 1.755 cycles.
 	cycleFlops = groupShare * 3750 / 1.755
@@ -195,19 +199,24 @@ const (
 // stripFlops is what a strip costs with so many stages for each of its tiles, in tf32 products of mma.sync. Its results
 // are of type out; busy is the part of the multiprocessors that have one at once.
 func (s TileShape) stripFlops(out ir.DType, stages, busy float64) float64 {
-	groups, drain := float64(s.BM/GroupRows*s.kg), float64(stripDrain)
+	drain := float64(stripDrain)
 	switch {
 	case out.Size() < ir.Float32.Size():
 		drain = narrowDrain
 	case s.kg > 1:
 		drain = sharedDrain
 	}
+	return cycleFlops * float64(s.Wide()) * (stages*float64(s.kg)*s.stageCycles(busy) + float64(s.BM*s.BN)/drain)
+}
+
+// stageCycles is what a strip takes for a group's part of a stage, in cycles.
+func (s TileShape) stageCycles(busy float64) float64 {
 	bring := float64(boxBytes*(s.BM+s.BN)) * math.Pow(busy, sharing) / sharedBytes
 	if s.deep() {
 		bring = float64(boxBytes*(s.BM+s.BN)) / deepBytes
 	}
-	stage := max(float64(cyclesPerColumn*s.BN*s.BM/GroupRows), stripLeast/groups, bring)
-	return cycleFlops * float64(s.Wide()) * (stages*float64(s.kg)*stage + float64(s.BM*s.BN)/drain)
+	groups := float64(s.BM / GroupRows * s.kg)
+	return max(float64(cyclesPerColumn*s.BN*s.BM/GroupRows), stripLeast/groups, bring)
 }
 
 // OutsideFlops is what a strip costs at least, in the same unit, so many rows of which are outside the matrix, or
@@ -215,6 +224,19 @@ func (s TileShape) stripFlops(out ir.DType, stages, busy float64) float64 {
 // each of the others.
 func (s TileShape) OutsideFlops(stages float64, rows int64, cycles float64) float64 {
 	return cycleFlops * float64(s.Wide()*s.kg) * stages * cycles * float64(max(0, rows-GroupRows))
+}
+
+// RingFlops is what a strip of a product of 16 bits costs at least, in the same unit, if its sums are so long that the
+// ring runs out: then no more comes than it has room for while the copy engine takes ringLeast cycles for a stage, and up
+// to ringLatency more as multiprocessors are busy. That is behind ringAhead parts of 128 bytes of k, which the ring has
+// been ahead. Deep strips have rings for their latency.
+func (s TileShape) RingFlops(out ir.DType, stages, busy float64) float64 {
+	behind := stages*float64(s.kg*s.Wide()) - ringAhead
+	if behind <= 0 || !isHalf(s.multiplied) || s.deep() {
+		return 0
+	}
+	extra := max(0, (ringLeast+ringLatency*busy)/float64((s.st-1)*s.kg)-s.stageCycles(busy))
+	return s.stripFlops(out, stages, busy) + cycleFlops*extra*behind
 }
 
 // What one row or position counts in OutsideFlops.
@@ -272,6 +294,15 @@ const (
 
 // Wide is how many tiles an rTask has that lie beside each other.
 func (s TileShape) Wide() int64 { return max(1, s.wide) }
+
+// BoxRows is how many rows of m the copy engine brings at a time for a strip: its own, or half of a warp group's if there
+// are no more.
+func (s TileShape) BoxRows(m int64) int64 {
+	if m <= GroupRows/2 {
+		return GroupRows / 2
+	}
+	return s.BM
+}
 
 // StripParams are the template arguments of gemm_strip and conv_strip. `own` are the former's.
 func (s TileShape) StripParams(f *functor.Functor, own ...any) []any {

@@ -107,6 +107,10 @@ const (
 	// apartLatencies is what adding up takes longer behind tiles of warp groups. They have all registers of a
 	// multiprocessor, so that the launch that adds up starts when they have ended.
 	apartLatencies = 4
+	// productMoves is how many times as long partial sums of products of 16 bits take to be written and read as L2 takes
+	// for so many bytes. Counted once, 128×3072 by 768 is split in eight, which takes 5.4 us, where five parts take 4.9
+	// (bench/results/h200-changes.json, long sums).
+	productMoves = 2
 	// bulkShare is the part of the time of threads' copies that a tile's operands take to come where the loader copies
 	// half of them in bulk.
 	bulkShare = 0.72
@@ -209,7 +213,11 @@ func (m *splitModel) time(splits int64) float64 {
 		least = min(least, time)
 	}
 	if splits > 1 {
-		least += sumLatencies*t.Latency + m.moveSums(splits)
+		moves := 1.0
+		if isHalf(m.elements.Multiplied) && len(m.others) == 0 {
+			moves = productMoves
+		}
+		least += sumLatencies*t.Latency + moves*m.moveSums(splits)
 	}
 	return least
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
@@ -80,6 +81,47 @@ func TestSplitsByTaps(t *testing.T) {
 		}
 		if without, with := splits(), splits(others...); without == 1 || with != c.want {
 			t.Errorf("%d images: %d splits, without taps %d, want %d and some", c.images, with, without, c.want)
+		}
+	}
+}
+
+// TestRingsRunOut: the ring of a strip of few large stages runs out in a long sum, on many multiprocessors at once, and
+// not in a short one; more stages of the same tile are enough.
+func TestRingsRunOut(t *testing.T) {
+	few := TileShape{BM: 64, BN: 128, BK: 64, kg: 1, st: 5, multiplied: ir.Float16, groups: true, wide: 1}
+	many := few
+	many.st = 8
+	for _, c := range []struct {
+		name         string
+		s            TileShape
+		stages, busy float64
+		runsOut      bool
+	}{
+		{"a long sum", few, 48, 0.75, true},
+		{"a short sum", few, 12, 0.75, false},
+		{"few multiprocessors", few, 48, 0.1, false},
+		{"a deeper ring", many, 48, 0.75, false},
+	} {
+		if longer := c.s.RingFlops(ir.Float16, c.stages, c.busy) > c.s.stripFlops(ir.Float16, c.stages, c.busy); longer != c.runsOut {
+			t.Errorf("%s: the ring runs out: %t", c.name, longer)
+		}
+	}
+}
+
+// TestSplitProducts are 128x3072 by 768 and 196x1536 by 384 in float16. On an H200 the first was fastest in five parts of
+// those timed, and the second whole (long sums in bench/results/h200-changes.json).
+func TestSplitProducts(t *testing.T) {
+	spec, err := device.Find("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h200 := target.Of(spec)
+	e := Elements{Left: ir.Float16, Right: ir.Float16, Multiplied: ir.Float16, Sum: ir.Float32}
+	for _, c := range []struct{ m, k, n, most int64 }{{128, 3072, 768, 5}, {196, 1536, 384, 1}} {
+		shapes := append(UsefulShapes(&h200, precision.FP16, e, c.m, c.n), GroupShapes(&h200, precision.FP16, e, c.m, c.n, true)...)
+		tasks := func(s TileShape) int64 { return build.CeilDiv(c.m, s.BM) * build.CeilDiv(c.n, s.BN) }
+		if splits := SplitsFor(&h200, e, shapes, tasks, c.k, c.m*c.n, 1); splits > c.most || c.most > 1 && splits == 1 {
+			t.Errorf("%dx%d by %d: %d splits", c.m, c.k, c.n, splits)
 		}
 	}
 }

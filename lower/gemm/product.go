@@ -3,6 +3,7 @@ package gemm
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/rammerc/rammerc/ir"
@@ -228,7 +229,9 @@ func (c *gemmCandidate) with(b *build.Builder, inst *rkernels.Instance, args []r
 	tasks := ir.Count(p.Batch) * c.splits * tm * strips
 	work := s.Multiplications(p.Elements, c.tail.Out.DType(), depth, b.Target().Busy(tasks))
 	if s.Strip() {
-		work.TensorFlops = max(work.TensorFlops, s.OutsideFlops(depth/float64(s.BK), tm*s.BM-p.M, contraction.OutsideRow))
+		stages := math.Ceil(depth / float64(s.BK))
+		work.TensorFlops = max(work.TensorFlops, s.OutsideFlops(stages, tm*s.BM-p.M, contraction.OutsideRow),
+			s.RingFlops(c.tail.Out.DType(), stages, b.Target().Busy(tasks)))
 	}
 	work.WriteBytes, work.ReadBytes = c.tail.Out.Bytes(results), results*c.tail.BytesPerElement()
 	work.AddRead(p.A, p.A.Bytes(float64(min(s.BM, p.M)*s.Wide())*depth)) // again for each tile of a strip

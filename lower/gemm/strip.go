@@ -89,7 +89,7 @@ func stripsFit(b *build.Builder, p contraction.Product, tasks int64) bool {
 func (c *gemmCandidate) strip(b *build.Builder) *roperator.Candidate {
 	p, s := c.p, c.s
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
-	a := contraction.Boxes(p.A.Ref(), p.A.DType(), p.M, p.K, p.A.Stride(3), s.BM)
+	a := contraction.Boxes(p.A.Ref(), p.A.DType(), p.M, p.K, p.A.Stride(3), s.BoxRows(p.M))
 	args := []rkernels.Field{
 		{Name: "a", Value: a}, {Name: "b", Value: s.PackedBoxes(c.b)}, {Name: "out", Value: arg.Operand3(c.tail.Out)},
 		arg.Int("M", p.M), arg.Int("N", p.N),
@@ -99,6 +99,6 @@ func (c *gemmCandidate) strip(b *build.Builder) *roperator.Candidate {
 		{Name: "share", Value: rkernels.Float(1 / float64(p.K))}, {Name: "epsilon", Value: rkernels.Float(p.Epsilon())},
 		{Name: "epi", Value: c.tail.Args},
 	}
-	inst := b.Instance("gemm_strip", s.StripParams(c.tail.Functor, p.Norm())...)
+	inst := b.Instance("gemm_strip", s.StripParams(c.tail.Functor, p.Norm(), s.BoxRows(p.M))...)
 	return c.with(b, inst, args, [3]int64{})
 }

@@ -32,17 +32,20 @@ struct BoxTile : T {
 };
 
 // Bytes of a stage of both operands.
-template <class T>
-constexpr int kStageOfBoxes = 128 * T::KG * (T::BM + T::BN);
+template <class T, int RowsA>
+constexpr int kStageOfBoxes = 128 * T::KG * (RowsA + T::BN);
 
-// A tile whose operands are in one ring. A stage has the rows of A for each of the groups that share k, and then B.
-template <class T>
-struct RingTile : BoxTile<T, rt::BoxRings<1, T::ST, kStageOfBoxes<T>>> {
-  static constexpr int kSenders = 2, kBytesA = 128 * T::KG * T::BM;
+// A tile whose operands are in one ring. A stage has RowsA rows of A for each of the groups that share k, and then B. If
+// these are fewer than those of a warp group, A has no more, and tensor cores take what lies behind them for the others,
+// whose sums nobody stores.
+template <class T, int RowsA = T::BM>
+struct RingTile : BoxTile<T, rt::BoxRings<1, T::ST, kStageOfBoxes<T, RowsA>>> {
+  static constexpr int kSenders = 2, kRowsA = RowsA, kBytesA = 128 * T::KG * RowsA;
+  static_assert(RowsA == T::BM || (T::BM == 64 && RowsA + T::BN >= 64), "no warp group reads behind the ring");
   static constexpr int kRowsB = T::KG * T::BN, kBoxesB = rt::boxes_of(kRowsB);
   static_assert(128 * kRowsB == T::kStageB);
   // What sends for A and for B.
-  using Rows = rt::MatrixWalk<T::BM, T::KG>;
+  using Rows = rt::MatrixWalk<RowsA, T::KG>;
   using Columns = rt::PackedWalk<kRowsB / kBoxesB, kBoxesB, kBytesA>;
 };
 
@@ -73,7 +76,7 @@ class BoxGroup {
  public:
   RT_DEVICE explicit BoxGroup(const rt::Task& t)
       : boxes_(t, T::first(t), 0),
-        rows_(at(t).kg * 128 * T::BM + at(t).row * 128),
+        rows_(at(t).kg * 128 * T::kRowsA + at(t).row * 128),
         columns_(T::kBytesA + at(t).kg * 128 * T::BN),
         kg_(at(t).kg),
         tid_(t.tid) {}

@@ -16,11 +16,12 @@ namespace rk {
 
 // With splits > 1 each rTask adds up a part of k only, i0 is the split, and a strip is one tile, whose part of B is in
 // one piece. It is one tile also where groups share k (KG), each of which takes its own box of the same rows. With Norm
-// rows of A are divided by their root mean squares (1) or standard deviations (2), which a sum of all of k tells.
-template <int BM, int BN, int KG, int ST, int Products, int Norm, class E, class Epi>
+// rows of A are divided by their root mean squares (1) or standard deviations (2), which a sum of all of k tells. RowsA
+// are the rows of a box of A: half of a tile's 64 if A has no more.
+template <int BM, int BN, int KG, int ST, int Products, int Norm, int RowsA, class E, class Epi>
 struct GemmStrip {
   static_assert(Products == 1);
-  using T = RingTile<GroupTile<E, E, BM, BN, KG, ST, 1, true>>;
+  using T = RingTile<GroupTile<E, E, BM, BN, KG, ST, 1, true>, RowsA>;
   static constexpr int kThreads = T::kThreads + 32 * T::kSenders;
   static constexpr int kShared = T::kShared;
   static constexpr bool kEarly = true;  // the columns come before the inputs
