@@ -186,7 +186,7 @@ type (
 		Columns, Rows int64 // in elements
 		RowBytes      int64 // from a row to the next
 		BoxRows       int64
-		ElementBytes  int64 // 2 or 4
+		ElementBytes  int64 // 1, 2 or 4
 		Plain         bool  // its rows are not swizzled in shared memory
 		Images        TiledImages
 	}

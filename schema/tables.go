@@ -237,7 +237,7 @@ type TiledMatrix struct {
 	Columns      uint32 // in elements
 	Rows         uint32
 	BoxRows      uint32
-	ElementBytes uint32 // 2, or 4 for numbers of float32, which copies round to tf32
+	ElementBytes uint32 // 1, 2, or 4 for numbers of float32, which copies round to tf32
 	Plain        uint32 // 1: rows stand in shared memory as they do in the matrix, without a swizzle
 	// of images in pixels; 0: it is a matrix. Of images a row is a pixel of `columns` channels, and `rows` is their
 	// number

@@ -2,6 +2,7 @@ package golden
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/rammerc/rammerc/precision"
@@ -45,6 +46,37 @@ func TestStrips(t *testing.T) {
 	cases := []Case{scaled, c.Stored(precision.FP16), c.Stored(precision.BF16)}
 	c.Precision = precision.TF32
 	Check(t, append(cases, c))
+}
+
+// requantizedWith is requantized with a residual of 8 bits, which is added to the result before that is quantised again.
+func requantizedWith(shape string, columns int) string {
+	return strings.ReplaceAll(requantized(shape, columns, 2), "%y =", "%q =") +
+		"\n%h = Cast(%q) {to = 1}\n%g = Cast(%res) {to = 1}\n%e = Add(%h, %g)\n%half = const float32[] {0.5}\n" +
+		"%k = Mul(%e, %half)\n%j = Round(%k)\n%y = Cast(%j) {to = 2}"
+}
+
+// TestStripsOfIntegers checks strips of integers of 8 bits, with and without a sign on either side: of one and of several
+// tiles, of groups that share k and an odd number of boxes, of splits of the sum, and with rows, columns and a last box
+// that do not exist. Sums leave as they are, quantised again, and with a residual added to that.
+func TestStripsOfIntegers(t *testing.T) {
+	var cases []Case
+	add := func(sms, m, k, n int, left, right, res, body string) {
+		in := fmt.Sprintf("%%x: %s[%d,%d]", left, m, k)
+		if res != "" {
+			in += fmt.Sprintf(", %%res: %s[%d,%d]", res, m, n)
+		}
+		cases = append(cases, Case{
+			Name: fmt.Sprintf("%dx%dx%d of %s and %s", m, k, n, left, right), Of: "gemm_strip", SMs: sms, In: in, Out: "%y",
+			Body: byteWeights("w", right, k, n) + "%s = rammer.IntegerMatMul(%x, %w)\n" + body,
+		})
+	}
+	add(5, 513, 48, 264, "uint8", "int8", "", requantized("513,264", 264, 2))
+	add(64, 129, 336, 196, "int8", "uint8", "uint8", requantizedWith("129,196", 196))
+	add(5, 257, 208, 96, "uint8", "int8", "uint8", requantizedWith("257,96", 96))
+	add(64, 70, 144, 90, "int8", "int8", "", requantized("70,90", 90, 3))
+	add(64, 70, 144, 91, "uint8", "uint8", "", "%y = Neg(%s)")
+	add(64, 65, 2112, 40, "uint8", "int8", "", requantized("65,40", 40, 2))
+	Check(t, wholeRange(cases))
 }
 
 // TestStripsOfFewRows checks strips of which rows fill half of a warp group's or less, with weights that L2 keeps and with
@@ -185,6 +217,38 @@ func TestConvStrips(t *testing.T) {
 	b.add(64, "1,448,8,8", []int{48, 448, 3, 3}, "pads = [1, 1, 1, 1]")
 	b.addResidual(32, 2, 48, 104)
 	b.check(t)
+}
+
+// TestConvStripsOfIntegers checks the same of integers of 8 bits: of filters that meet what is outside of the images only
+// where the zero point is 0.
+func TestConvStripsOfIntegers(t *testing.T) {
+	var cases []Case
+	add := func(sms int, x string, w []int, right, attrs, out, residual string) {
+		in := "%x: " + x
+		body := byteWeights("w", right, w...) + "%p = Max(%x, %x)\n%s = rammer.IntegerConv(%p, %w) {" + attrs + "}\n"
+		switch {
+		case residual != "":
+			in += ", %rt: uint8[" + out + "]"
+			body += "%res = Max(%rt, %rt)\n" + strings.ReplaceAll(requantizedWith(out, w[0]), "%y =", "%z =")
+		case out != "":
+			body += strings.ReplaceAll(requantized(out, w[0], 2), "%y =", "%z =")
+		default:
+			body += "%z = Neg(%s)"
+		}
+		cases = append(cases, Case{
+			Name: x + " and " + attrs, Of: "conv_strip", SMs: sms, In: in, Body: body + "\n%y = Max(%z, %z)", Out: "%y",
+			ChannelsLast: true,
+		})
+	}
+	add(64, "uint8[1,32,17,13]", []int{64, 32, 3, 3}, "int8", "pads = [1, 1, 1, 1], zero = 0", "1,64,17,13", "")
+	add(64, "int8[3,48,17,13]", []int{64, 48, 3, 3}, "uint8", "pads = [1, 1, 1, 1], zero = 0", "", "")
+	add(64, "uint8[1,144,23,27]", []int{136, 144, 2, 2}, "int8", "strides = [2, 1], pads = [0, 0, 1, 1], zero = 0",
+		"1,136,12,27", "residual")
+	add(64, "uint8[2,80,19,21]", []int{72, 80, 1, 1}, "int8", "strides = [1, 2], zero = 131", "2,72,19,11", "")
+	add(64, "int8[1,16,16,13]", []int{40, 16, 3, 3}, "int8", "dilations = [2, 3], pads = [2, 3, 1, 0], zero = 0", "1,40,15,10", "")
+	add(64, "uint8[1,160,9,9]", []int{72, 160, 2, 3}, "uint8", "zero = 7", "1,72,8,7", "residual")
+	add(20, "uint8[1,448,8,8]", []int{48, 448, 3, 3}, "int8", "pads = [1, 1, 1, 1], zero = 0", "1,48,8,8", "")
+	Check(t, wholeRange(cases))
 }
 
 // TestTurns checks products of warp groups that take turns at tiles: rows, columns and a last box that do not exist, an

@@ -22,7 +22,7 @@ func byteWeights(name, dtype string, dims ...int) string {
 func wholeRange(cases []Case) []Case {
 	for i := range cases {
 		cases[i].Range = map[string][2]float64{}
-		for _, name := range []string{"x", "b", "res"} {
+		for _, name := range []string{"x", "b", "res", "rt"} {
 			switch {
 			case strings.Contains(cases[i].In, "%"+name+": int8"):
 				cases[i].Range[name] = [2]float64{-128, 127}

@@ -42,14 +42,25 @@ static int rammer_clusters(CUfunction f, unsigned threads, unsigned shared, unsi
   return cuOccupancyMaxActiveClusters(&n, f, &config) == CUDA_SUCCESS ? n : 0;
 }
 
+// Numbers of float32 are rounded to tf32 on their way.
+static CUtensorMapDataType rammer_element_type(unsigned element_bytes) {
+  switch (element_bytes) {
+    case 4:
+      return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+    case 2:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT16;
+  }
+  return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+}
+
 static CUresult rammer_tensor_map(CUtensorMap *map, unsigned long long first, unsigned long long columns,
                                   unsigned long long rows, unsigned long long row_bytes, unsigned box_rows,
                                   unsigned element_bytes, int plain) {
   const cuuint64_t extents[2] = {columns, rows}, pitch[1] = {row_bytes};
   const cuuint32_t box[2] = {128 / element_bytes, box_rows}, steps[2] = {1, 1};
   return cuTensorMapEncodeTiled(
-      map, element_bytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, (void *)first,
-      extents, pitch, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, plain ? CU_TENSOR_MAP_SWIZZLE_NONE : CU_TENSOR_MAP_SWIZZLE_128B,
+      map, rammer_element_type(element_bytes), 2, (void *)first, extents, pitch, box, steps,
+      CU_TENSOR_MAP_INTERLEAVE_NONE, plain ? CU_TENSOR_MAP_SWIZZLE_NONE : CU_TENSOR_MAP_SWIZZLE_128B,
       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
@@ -60,8 +71,8 @@ static CUresult rammer_image_map(CUtensorMap *map, unsigned long long first, con
   const cuuint64_t bytes[3] = {pitch[0], pitch[1], pitch[2]};
   const cuuint32_t steps[4] = {1, stride[0], stride[1], 1};
   return cuTensorMapEncodeIm2col(
-      map, element_bytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 4, (void *)first,
-      dims, bytes, lower, upper, 128 / element_bytes, box_rows, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      map, rammer_element_type(element_bytes), 4, (void *)first, dims, bytes, lower, upper, 128 / element_bytes,
+      box_rows, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
       CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 */

@@ -34,7 +34,7 @@ const leastTall = 4
 // the rows of which the copy engine can bring, with as many tiles below each other as leave each slot of the target the
 // fewest. ok is false if B's columns find no room, or if rTasks had few tiles.
 func Column(t *target.Target, p precision.Precision, e Elements, m, n, k int64) (s ColumnShape, ok bool) {
-	if len(GroupShapes(t, p, e, m, n, true)) == 0 || e == Float32s && p.Products() != 1 {
+	if len(GroupShapes(t, p, e, m, n, true)) == 0 || e.Multiplied == ir.Int8 || e == Float32s && p.Products() != 1 {
 		return s, false
 	}
 	bn, rooms := int64(128), columnRooms[:len(columnRooms)-1]

@@ -304,9 +304,10 @@ func (s TileShape) BoxRows(m int64) int64 {
 	return s.BM
 }
 
-// StripParams are the template arguments of gemm_strip and conv_strip. `own` are the former's.
-func (s TileShape) StripParams(f *functor.Functor, own ...any) []any {
-	return append(append([]any{s.BM, s.BN, s.kg, s.st, s.products}, own...), s.multiplied, f)
+// StripParams are the template arguments of gemm_strip and conv_strip: `own` are the former's, left and right the types
+// of activations and of constants.
+func (s TileShape) StripParams(left, right ir.DType, f *functor.Functor, own ...any) []any {
+	return append(append([]any{s.BM, s.BN, s.kg, s.st, s.products}, own...), left, s.element(right), f)
 }
 
 // WideStrips are the strips among shapes, with as many tiles as leave each slot of the target the fewest tiles of an m×n
@@ -332,8 +333,11 @@ func WideStrips(shapes []TileShape, m, n, slots int64) []TileShape {
 	return out
 }
 
-// Boxable reports whether strips multiply such elements: float32 as tf32, and numbers of 16 bits as they are.
+// Boxable reports whether strips multiply such elements: float32 as tf32, and numbers of 16 and of 8 bits as they are.
 func Boxable(e Elements) bool {
+	if e.Multiplied == ir.Int8 { // either type of 8 bits
+		return e.Left.Size() == e.Right.Size()
+	}
 	return e.Left == e.Multiplied && e.Right == e.Multiplied && (e == Float32s || e.Multiplied.Size() == 2)
 }
 

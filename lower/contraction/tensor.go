@@ -186,12 +186,8 @@ func (s TileShape) Kernel(scalar string) string {
 // cores multiply, and functors.
 func (s TileShape) Params(layout []any, left, right ir.DType, functors ...any) []any {
 	if s.groups {
-		multiplied := s.multiplied
-		if multiplied == ir.Int8 { // either type of 8 bits
-			multiplied = right
-		}
 		return append(append([]any{s.BM, s.BN, s.kg, s.st, s.products}, layout...),
-			append([]any{left, multiplied}, functors...)...)
+			append([]any{left, s.element(right)}, functors...)...)
 	}
 	out := []any{s.BM, s.BN, s.BK, s.tm, s.tn, s.kg, s.st}
 	if s.products > 0 {
@@ -202,6 +198,14 @@ func (s TileShape) Params(layout []any, left, right ir.DType, functors ...any) [
 		out = append(out, s.multiplied)
 	}
 	return append(out, functors...)
+}
+
+// element is what a tile of warp groups is said to multiply, of integers of 8 bits the type of the constant.
+func (s TileShape) element(right ir.DType) ir.DType {
+	if s.multiplied == ir.Int8 {
+		return right
+	}
+	return s.multiplied
 }
 
 // EitherWay reports whether tiles of the shape can be held along k and across it, whatever is multiplied.
@@ -328,7 +332,7 @@ func (s TileShape) perProduct() float64 {
 func (s TileShape) multiplyTime(t *target.Target, e Elements, out ir.DType, k int64, busy float64) float64 {
 	w := s.Multiplications(e, out, float64(k), busy)
 	if w.TensorFlops > 0 {
-		if s.groups { // counted in products of tf32, whatever is multiplied
+		if s.groups || s.multiplied == ir.Int8 { // counted in products of tf32, whatever is multiplied
 			return w.TensorFlops / t.Rate(target.Tensor, ir.Float32)
 		}
 		return w.TensorFlops / t.Rate(target.Tensor, s.unitType(e))

@@ -43,7 +43,8 @@ type Turning struct {
 // fewest. There are none where that are few.
 func (p Turning) Turns(t *target.Target, precision precision.Precision) []TurnShape {
 	e := p.Elements
-	if len(GroupShapes(t, precision, e, p.M, p.N, true)) == 0 || !Boxable(e) || e == Float32s && precision.Products() != 1 {
+	if len(GroupShapes(t, precision, e, p.M, p.N, true)) == 0 || !Boxable(e) || e.Multiplied == ir.Int8 ||
+		e == Float32s && precision.Products() != 1 {
 		return nil
 	}
 	least := int64(leastTurns)

@@ -81,7 +81,7 @@ func (c *convolution) stripCandidate(b *build.Builder, s contraction.TileShape, 
 	work.WriteBytes = t.Out.Bytes(results)
 	work.ReadBytes = c.x.Bytes(float64(min(s.BM, c.positions())*depth)) + results*t.BytesPerElement()
 	return &roperator.Candidate{
-		Inst:  b.Instance("conv_strip", s.StripParams(t.Functor)...),
+		Inst:  b.Instance("conv_strip", s.StripParams(c.x.DType(), w.DType(), t.Functor)...),
 		Tasks: int(tasks),
 		Args: []rkernels.Field{
 			{Name: "x", Value: c.seen(s.BM)}, {Name: "w", Value: s.PackedBoxes(w)}, {Name: "out", Value: arg.Operand3(t.Out)},

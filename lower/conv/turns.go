@@ -17,11 +17,11 @@ const (
 )
 
 // boxable reports whether the copy engine can bring what the filter meets: channels-last images one deep, multiplied as
-// they are or in tf32.
+// they are or in tf32, outside of which zeros stand.
 func (c *convolution) boxable() bool {
 	size := int64(c.x.DType().Size())
 	if c.prologue != nil || c.groups != 1 || c.images != 1 ||
-		!contraction.Boxable(c.elements) || c.x.Buf.Kind == roperator.Const {
+		!contraction.Boxable(c.elements) || c.x.Buf.Kind == roperator.Const || c.zero != 0 && c.isPadded() {
 		return false
 	}
 	for i := 1; i < 3; i++ {
@@ -36,6 +36,17 @@ func (c *convolution) boxable() bool {
 		}
 	}
 	return c.x.Stride(1) == 1 && c.x.Offset*size%16 == 0
+}
+
+// isPadded reports whether the filter meets anything outside of the images.
+func (c *convolution) isPadded() bool {
+	for i := range c.kernel {
+		last := (c.out[i]-1)*c.stride[i] - c.pad[i] + (c.kernel[i]-1)*c.dilation[i]
+		if c.pad[i] > 0 || last >= c.in[i] {
+			return true
+		}
+	}
+	return false
 }
 
 // takesMap reports whether there is a tensor map for the images. Those of callers have a few.

@@ -99,6 +99,6 @@ func (c *gemmCandidate) strip(b *build.Builder) *roperator.Candidate {
 		{Name: "share", Value: rkernels.Float(1 / float64(p.K))}, {Name: "epsilon", Value: rkernels.Float(p.Epsilon())},
 		{Name: "epi", Value: c.tail.Args},
 	}
-	inst := b.Instance("gemm_strip", s.StripParams(c.tail.Functor, p.Norm(), s.BoxRows(p.M))...)
+	inst := b.Instance("gemm_strip", s.StripParams(p.A.DType(), c.b.DType(), c.tail.Functor, p.Norm(), s.BoxRows(p.M))...)
 	return c.with(b, inst, args, [3]int64{})
 }

@@ -1,7 +1,7 @@
 // Products of warp groups whose operands come as boxes by the copy engine (rt/device/box_rings.cuh), which rounds
-// float32 to tf32 and leaves numbers of 16 bits as they are; constants are rounded when they are packed. Tensor cores
-// read both operands in shared memory; the groups' threads only begin products and wait. One more warp for each operand
-// sends for its boxes, tile after tile. All are in one ring:
+// float32 to tf32 and leaves numbers of 16 and 8 bits as they are; constants are rounded when they are packed. Tensor
+// cores read both operands in shared memory; the groups' threads only begin products and wait. One more warp for each
+// operand sends for its boxes, tile after tile. All are in one ring:
 //
 //   senders        boxes s + ST - 1, when the groups have given back stage s - 1
 //   groups         begin s   │ s - 1 is done: give it back │ s + 1 comes │ …
@@ -20,14 +20,16 @@ namespace rk {
 template <class T, class Rings_>
 struct BoxTile : T {
   using Rings = Rings_;
-  static constexpr int kColumns = 32, LDC = kColumns + 8;  // of the results that are stored at a time
-  static constexpr int kSumBytes = 4 * 64 * LDC;           // of a group
+  static constexpr int kColumns = 32;                        // of the results that are stored at a time
+  static constexpr int kSumBytes = 4 * 64 * (kColumns + 8);  // of a group
+  // From a row of sums to the next one: lanes that put down eight neighbours of several rows meet in no bank.
+  static constexpr int LDC = kColumns + (T::kNear == 8 ? 4 : 8);
   static constexpr int kBehind = Rings::kBytes + T::kGroups * kSumBytes, kShared = Rings::kAlign + kBehind;
   static_assert(T::kSlice * T::kSize == 128, "a group's stage is a box wide");
 
   RT_DEVICE static char* first(const rt::Task& t) { return rt::aligned_shared<Rings::kAlign>(t.smem); }
-  RT_DEVICE static float* sums(const rt::Task& t, int group) {
-    return reinterpret_cast<float*>(first(t) + Rings::kBytes + group * kSumBytes);
+  RT_DEVICE static typename T::Sum* sums(const rt::Task& t, int group) {
+    return reinterpret_cast<typename T::Sum*>(first(t) + Rings::kBytes + group * kSumBytes);
   }
 };
 
@@ -69,8 +71,8 @@ RT_DEVICE void send_boxes(const rt::Task& t, char* at, const Walk& walk, int sta
   sender.refill(stages - first);
 }
 
-// Multiplies the rows of the thread's group by the columns of tile after tile, as their boxes come. With Norm results
-// are divided by the rows' root mean squares (1) or by their standard deviations (2).
+// Multiplies the rows of the thread's group by the columns of tile after tile, as their boxes come. With Norm results,
+// which are no integers, are divided by the rows' root mean squares (1) or by their standard deviations (2).
 template <class T, int Norm = 0>
 class BoxGroup {
  public:
@@ -141,33 +143,36 @@ class BoxGroup {
   RowStatistics<typename T::Element> statistics_;
 };
 
+// What the epilogue needs of rows of integers, where so many threads store so many rows through shared memory.
+template <class T, class Epi, int Threads, int Rows>
+using EarlyRowsOf =
+    std::conditional_t<(Epi::kPack > 1),
+                       EarlyRows<PackDrain<Threads, Rows, T::kColumns, kMostDrained<T>, Epi>, Epi, T::BN / T::kColumns>,
+                       NoRows>;
+
 // Stores a group's sums of 64 rows of a tile, from the given row on, through the epilogue, T::kColumns columns after
-// another, and through shared memory of its own.
-template <class T, class Epi>
-RT_DEVICE void drain_rows(const rt::Task& t, const typename T::Acc& acc, float* sums, int group, int row,
-                          const rt::Operand3& out, const typename Epi::Args& epi, const TilePlace& tile) {
-  const typename T::At at(t.tid);
+// another, and through shared memory of its own. Of the task the thread's number is that in its group.
+template <class T, class Epi, class Early>
+RT_DEVICE void drain_rows(const rt::Task& alone, const typename T::At& at, const typename T::Acc& acc,
+                          const rt::Operand3& out, const typename Epi::Args& epi, TilePlace place, Early& early) {
   const int first = at.m % 64 + at.g, rows[2] = {first, first + 8};
-  rt::Task alone = t;
-  alone.tid = t.tid % 128;
-  TilePlace place = tile;
-  place.i1 += row;
+  typename T::Sum* sums = T::sums(alone, at.group);
   RK_UNROLL(1)
   for (int from = 0; from < T::BN && place.i2 < place.end2; from += T::kColumns) {
-    rt::group_barrier(t, group);
+    rt::group_barrier(alone, at.group);
     put_columns<T, false>(at, acc, rows, from, sums);
-    rt::group_barrier(t, group);
-    drain_sums<128, 64, T::kColumns, T::LDC, 1, kMostDrained<T>, Epi>(alone, sums, out, epi, place);
+    rt::group_barrier(alone, at.group);
+    drain_sums<128, 64, T::kColumns, T::LDC, 1, kMostDrained<T>, Epi>(alone, sums, out, epi, place, early);
     place.i2 += T::kColumns;
   }
 }
 
 // Stores what groups that share k have, for epilogues of which a group cannot store a part by itself.
-template <class T, class Epi>
+template <class T, class Epi, class Early>
 RT_DEVICE void drain_together(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
-                              const typename Epi::Args& epi, const TilePlace& tile) {
+                              const typename Epi::Args& epi, const TilePlace& tile, Early& early) {
   const typename T::At at(t.tid);
-  float* sums = T::sums(t, 0);
+  typename T::Sum* sums = T::sums(t, 0);
   const int both[2] = {at.m + at.g, at.m + at.g + 8};
   TilePlace columns = tile;
   RK_UNROLL(1)
@@ -175,7 +180,7 @@ RT_DEVICE void drain_together(const rt::Task& t, const typename T::Acc& acc, con
     rt::groups_barrier(t, T::kThreads);
     put_columns<T, false>(at, acc, both, from, sums);
     rt::groups_barrier(t, T::kThreads);
-    drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kMostDrained<T>, Epi>(t, sums, out, epi, columns);
+    drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kMostDrained<T>, Epi>(t, sums, out, epi, columns, early);
     columns.i2 += T::kColumns;
   }
 }
@@ -205,13 +210,22 @@ RT_DEVICE void multiply_and_store(const rt::Task& t, const rt::Operand3& out, co
     run(acc);
     if constexpr (!kBehindRing) rt::groups_barrier(t, T::kThreads);
     drain.store(acc);
-  } else {
+  } else if constexpr (T::KG == 1) {
+    using Early = EarlyRowsOf<T, Epi, 128, 64>;
+    rt::Task alone = t;
+    alone.tid = t.tid % 128;
+    TilePlace rows = tile;
+    rows.i1 += at.row;
+    Early early;
+    if constexpr (Early::kUsed) early.template load<T::kColumns>(alone, epi, rows);
     run(acc);
-    if constexpr (T::KG == 1) {
-      drain_rows<T, Epi>(t, acc, T::sums(t, at.group), at.group, at.row, out, epi, tile);
-    } else {
-      drain_together<T, Epi>(t, acc, out, epi, tile);
-    }
+    drain_rows<T, Epi>(alone, at, acc, out, epi, rows, early);
+  } else {
+    using Early = EarlyRowsOf<T, Epi, T::kThreads, T::BM>;
+    Early early;
+    if constexpr (Early::kUsed) early.template load<T::kColumns>(t, epi, tile);
+    run(acc);
+    drain_together<T, Epi>(t, acc, out, epi, tile, early);
   }
 }
 

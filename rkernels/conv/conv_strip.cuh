@@ -1,7 +1,7 @@
-// out[position][channel] = epilogue(Σ_k X[position][k] · W[k][channel]) in tf32 or 16 bits, summed in float32, for
-// channels-last images and a constant filter, by warp groups whose operands the copy engine brings
-// (common/wgmma_boxes.cuh). What the filter meets of the images is boxes of BM positions by 128 bytes of a tap's
-// channels. It is gemm_strip's tile, one for an rTask.
+// out[position][channel] = epilogue(Σ_k X[position][k] · W[k][channel]) in tf32 or 16 bits, summed in float32, or of
+// integers of 8 bits, summed in int32, for channels-last images and a constant filter, by warp groups whose operands
+// the copy engine brings (common/wgmma_boxes.cuh). What the filter meets of the images is boxes of BM positions by 128
+// bytes of a tap's channels, and zeros outside. It is gemm_strip's tile, one for an rTask.
 #pragma once
 
 #include "common/wgmma_boxes.cuh"
@@ -11,10 +11,10 @@ namespace rk {
 
 // With splits > 1 each rTask adds up a part of k only, and i0 is the split. Groups that share k (KG) take one box of
 // the same positions each.
-template <int BM, int BN, int KG, int ST, int Products, class E, class Epi>
+template <int BM, int BN, int KG, int ST, int Products, class X, class E, class Epi>
 struct ConvStrip {
   static_assert(Products == 1);
-  using T = RingTile<GroupTile<E, E, BM, BN, KG, ST, 1, true>>;
+  using T = RingTile<GroupTile<X, E, BM, BN, KG, ST, 1, true>>;
   static constexpr int kThreads = T::kThreads + 32 * T::kSenders;
   static constexpr int kShared = T::kShared;
   static constexpr bool kEarly = true;  // the filter comes before the inputs

@@ -1,6 +1,6 @@
-// C[m][n] = epilogue(Σ_k A[m][k] · B[k][n]) in tf32 or 16 bits, summed in float32, for a constant B, by warp groups
-// whose operands the copy engine brings (common/wgmma_boxes.cuh). An rTask is a strip: tiles of BM×BN results that lie
-// beside each other.
+// C[m][n] = epilogue(Σ_k A[m][k] · B[k][n]) in tf32 or 16 bits, summed in float32, or of integers of 8 bits, summed in
+// int32, for a constant B, by warp groups whose operands the copy engine brings (common/wgmma_boxes.cuh). An rTask is
+// a strip: tiles of BM×BN results that lie beside each other.
 //
 //   columns of the result   0 … BN     BN … 2·BN   2·BN … 3·BN
 //   strip of three tiles    multiply   multiply    multiply         one warp group for 64 rows of the strip
@@ -18,10 +18,10 @@ namespace rk {
 // one piece. It is one tile also where groups share k (KG), each of which takes its own box of the same rows. With Norm
 // rows of A are divided by their root mean squares (1) or standard deviations (2), which a sum of all of k tells. RowsA
 // are the rows of a box of A: half of a tile's 64 if A has no more.
-template <int BM, int BN, int KG, int ST, int Products, int Norm, int RowsA, class E, class Epi>
+template <int BM, int BN, int KG, int ST, int Products, int Norm, int RowsA, class A, class E, class Epi>
 struct GemmStrip {
   static_assert(Products == 1);
-  using T = RingTile<GroupTile<E, E, BM, BN, KG, ST, 1, true>, RowsA>;
+  using T = RingTile<GroupTile<A, E, BM, BN, KG, ST, 1, true>, RowsA>;
   static constexpr int kThreads = T::kThreads + 32 * T::kSenders;
   static constexpr int kShared = T::kShared;
   static constexpr bool kEarly = true;  // the columns come before the inputs

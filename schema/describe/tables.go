@@ -159,7 +159,7 @@ var tables = Group{
 				{"row_bytes", "uint64_t", "", "from a row to the next"},
 				{"columns", "uint32_t", "", "in elements"}, {"rows", "uint32_t", "", ""},
 				{"box_rows", "uint32_t", "", ""},
-				{"element_bytes", "uint32_t", "", "2, or 4 for numbers of float32, which copies round to tf32"},
+				{"element_bytes", "uint32_t", "", "1, 2, or 4 for numbers of float32, which copies round to tf32"},
 				{"plain", "uint32_t", "", "1: rows stand in shared memory as they do in the matrix, without a swizzle"},
 				{"width", "uint32_t", "", "of images in pixels; 0: it is a matrix. Of images a row is a pixel of " +
 					"`columns` channels, and `rows` is their number"},

@@ -28,7 +28,9 @@ inline bool encode_tensor_map([[maybe_unused]] const TiledMatrix& m, [[maybe_unu
                               [[maybe_unused]] void* map) {
 #if CUDART_VERSION >= 12050
   static_assert(sizeof(CUtensorMap) == kTensorMapBytes);
-  const auto type = m.element_bytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16;
+  const auto type = m.element_bytes == 4   ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+                    : m.element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+                                           : CU_TENSOR_MAP_DATA_TYPE_UINT8;
   if (m.width > 0) {
     static const auto encode = find_encoder<decltype(cuTensorMapEncodeIm2col)>("cuTensorMapEncodeIm2col");
     if (encode == nullptr) return false;

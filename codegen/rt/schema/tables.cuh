@@ -178,7 +178,7 @@ struct TiledMatrix {
   uint32_t columns;    // in elements
   uint32_t rows;
   uint32_t box_rows;
-  uint32_t element_bytes;  // 2, or 4 for numbers of float32, which copies round to tf32
+  uint32_t element_bytes;  // 1, 2, or 4 for numbers of float32, which copies round to tf32
   uint32_t plain;          // 1: rows stand in shared memory as they do in the matrix, without a swizzle
   // of images in pixels; 0: it is a matrix. Of images a row is a pixel of `columns` channels, and `rows` is their
   // number
