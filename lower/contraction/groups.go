@@ -178,6 +178,8 @@ func (s TileShape) GroupDepth() int64 {
 // multiplies meanwhile. Operands come with sharedBytes a cycle where all multiprocessors take some at once, and faster to
 // a part of them, by its size to the power of sharing; with weights out of DRAM they come with deepBytes. Numbers of 32
 // bits leave at stripDrain a cycle, or at sharedDrain where groups add them up first, and those of 16 bits at narrowDrain.
+// Those of 8 bits count as much as these, but as sharedDrain where threads do not store them by themselves, in tiles of
+// more than drainedAlone columns.
 // What ringLeast, ringLatency and ringAhead are says RingFlops.
 const (
 	cyclesPerColumn = 2
@@ -191,6 +193,7 @@ const (
 	ringLeast       = 500
 	ringLatency     = 1500
 	ringAhead       = 15
+	drainedAlone    = 128
 	// cycleFlops is how many operations of tf32 products by mma.sync stand for a cycle. By warp groups a multiprocessor
 	// makes 3750 of them a nanosecond, in which it has 1.755 cycles.
 	cycleFlops = groupShare * 3750 / 1.755
@@ -201,6 +204,8 @@ const (
 func (s TileShape) stripFlops(out ir.DType, stages, busy float64) float64 {
 	drain := float64(stripDrain)
 	switch {
+	case s.multiplied == ir.Int8 && s.BN > drainedAlone:
+		drain = sharedDrain
 	case out.Size() < ir.Float32.Size():
 		drain = narrowDrain
 	case s.kg > 1:

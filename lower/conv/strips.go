@@ -60,6 +60,7 @@ func (c *convolution) stripCandidates(b *build.Builder, shapes []contraction.Til
 // stripCandidate is conv_strip. The copy engine can bring what the filter meets.
 func (c *convolution) stripCandidate(b *build.Builder, s contraction.TileShape, t *tails.Tail,
 	splits int64) *roperator.Candidate {
+	t = t.InWidePacks()
 	k := c.boxK(s)
 	w := packFilter(b, c, s, s.BN, k)
 	tm, tn := build.CeilDiv(c.positions(), s.BM), build.CeilDiv(c.outC, s.BN)

@@ -88,6 +88,7 @@ func stripsFit(b *build.Builder, p contraction.Product, tasks int64) bool {
 // strip binds gemm_strip to the product.
 func (c *gemmCandidate) strip(b *build.Builder) *roperator.Candidate {
 	p, s := c.p, c.s
+	c.tail = c.tail.InWidePacks()
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
 	a := contraction.Boxes(p.A.Ref(), p.A.DType(), p.M, p.K, p.A.Stride(3), s.BoxRows(p.M))
 	args := []rkernels.Field{

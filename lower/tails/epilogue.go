@@ -35,6 +35,11 @@ const (
 // more than an access; 1 if there is none. Beside results of 16 bits a constant that is the same for all rows, and loaded
 // once, may take two.
 func packOf(root *functor.Expr, operands []roperator.View, out roperator.View, run int64) int {
+	return packBeside(root, operands, out, run, out.DType().Size() == ir.Float16.Size())
+}
+
+// packBeside is packOf, but that twice says whether such constants may take two.
+func packBeside(root *functor.Expr, operands []roperator.View, out roperator.View, run int64, twice bool) int {
 	if run <= 0 || out.Stride(2) != 1 {
 		return 1
 	}
@@ -44,7 +49,7 @@ func packOf(root *functor.Expr, operands []roperator.View, out roperator.View, r
 			continue
 		}
 		bytes := packBytes
-		if v.Buf.Kind == roperator.Const && v.Stride(1) == 0 && out.DType().Size() == 2 {
+		if v.Buf.Kind == roperator.Const && v.Stride(1) == 0 && twice {
 			bytes *= 2
 		}
 		n = min(n, int64(bytes/v.DType().Size()))

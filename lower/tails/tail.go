@@ -36,6 +36,7 @@ type Tail struct {
 	home     *roperator.View  // where out must be copied to when the destination cannot be seen as [i0][i1][i2]
 	temp     roperator.View   // the dense stand-in for home
 	floored  bool             // the functor is a Relu and nothing else
+	run      int64            // Spec.Run
 
 	in   ir.DType // of the kernel's result
 	root *functor.Expr
@@ -111,7 +112,7 @@ func New(b *build.Builder, g *build.Group, s Spec) *Tail {
 		}
 		root = functor.Graft(g.Epilogue, leaves)
 	}
-	t := &Tail{floored: isRelu(root)}
+	t := &Tail{floored: isRelu(root), run: s.Run}
 	if t.floored {
 		root = atLeast(root, 0)
 	}
@@ -160,6 +161,21 @@ func (t *Tail) InPacks(run int64) *Tail {
 	} else {
 		out.byElement(nil)
 	}
+	return &out
+}
+
+// InWidePacks is the tail of a kernel whose threads have eight neighbours each, of which results of 8 bits leave
+// together where that is allowed, though constants take two accesses for so many.
+func (t *Tail) InWidePacks() *Tail {
+	if t.pair > 0 || t.Out.DType().Size() != 1 {
+		return t
+	}
+	pack := packBeside(t.root, t.operands, t.Out, t.run, true)
+	if pack <= t.Functor.Pack {
+		return t
+	}
+	out := *t
+	out.Functor, out.Args = epilogue(t.in, t.root, t.operands, pack)
 	return &out
 }
 

@@ -54,6 +54,8 @@ struct GroupTile {
   static constexpr int kColumns = BN == 96 ? 96 : BN < 64 ? BN : 64;
   static constexpr int kRing = kSize * kGroups * ST * 64 * kPadded, kSums = 4 * KG * BM * (kColumns + 16);
   static constexpr int kShared = kRing > kSums ? kRing : kSums;
+  // Whether threads hold nothing but sums while products are made.
+  static constexpr bool kSumsAlone = false;
   // How many neighbours of a row a thread has sums of: the columns of B are packed for that (common/wgmma_drain.cuh).
   static constexpr int kNear = kSplit ? 2 : kSize == 4 ? 4 : 8;
   static constexpr int LDC = kColumns + (kNear == 2 ? 8 : kNear == 4 ? 16 : 4);  // of sums in shared memory

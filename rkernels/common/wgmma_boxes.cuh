@@ -20,6 +20,7 @@ namespace rk {
 template <class T, class Rings_>
 struct BoxTile : T {
   using Rings = Rings_;
+  static constexpr bool kSumsAlone = true;
   static constexpr int kColumns = 32;                        // of the results that are stored at a time
   static constexpr int kSumBytes = 4 * 64 * (kColumns + 8);  // of a group
   // From a row of sums to the next one: lanes that put down eight neighbours of several rows meet in no bank.
@@ -185,6 +186,14 @@ RT_DEVICE void drain_together(const rt::Task& t, const typename T::Acc& acc, con
   }
 }
 
+// Sums begin with zeros. If ptxas knew of integers that they are, it would make some of them again while products are
+// in work, and wait for each of these.
+template <class T>
+RT_DEVICE void clear_sums(typename T::Acc& acc) {
+  RT_UNROLL
+  for (int i = 0; i < T::BN / 2; ++i) acc[i] = T::kSize == 1 ? rt::settled(typename T::Sum{}) : typename T::Sum{};
+}
+
 // Multiplies a tile and stores it: run(acc) adds the products of the thread's group. What the epilogue needs comes
 // meanwhile, as far as it fits registers. Groups that share k add up their sums; these have only one tile, behind which
 // the ring is free.
@@ -193,10 +202,14 @@ RT_DEVICE void multiply_and_store(const rt::Task& t, const rt::Operand3& out, co
                                   const TilePlace& tile, const Run& run) {
   constexpr Held kHeld = {128, 64};
   const typename T::At at(t.tid);
-  typename T::Acc acc = {};
+  typename T::Acc acc;
+  const auto multiply = [&] {
+    clear_sums<T>(acc);
+    run(acc);
+  };
   if constexpr (kDrainsAlone<T, Epi>) {
     GroupDrain<T, Epi, kHeld> drain(t, epi, SumPlace<typename Epi::Out>::template of<T>(t, out, tile, at.row));
-    run(acc);
+    multiply();
     drain.store(acc);
   } else if constexpr (kDrainsShared<T, Epi>) {
     // Sums fit the areas behind the ring, or nobody puts them down until the ring is free.
@@ -207,7 +220,7 @@ RT_DEVICE void multiply_and_store(const rt::Task& t, const rt::Operand3& out, co
       return kBehindRing ? reinterpret_cast<char*>(T::sums(t, group)) : T::first(t) + group * Drain::kBytes;
     };
     Drain drain(t, area(at.group), area(other), out, epi, tile);
-    run(acc);
+    multiply();
     if constexpr (!kBehindRing) rt::groups_barrier(t, T::kThreads);
     drain.store(acc);
   } else if constexpr (T::KG == 1) {
@@ -218,13 +231,13 @@ RT_DEVICE void multiply_and_store(const rt::Task& t, const rt::Operand3& out, co
     rows.i1 += at.row;
     Early early;
     if constexpr (Early::kUsed) early.template load<T::kColumns>(alone, epi, rows);
-    run(acc);
+    multiply();
     drain_rows<T, Epi>(alone, at, acc, out, epi, rows, early);
   } else {
     using Early = EarlyRowsOf<T, Epi, T::kThreads, T::BM>;
     Early early;
     if constexpr (Early::kUsed) early.template load<T::kColumns>(t, epi, tile);
-    run(acc);
+    multiply();
     drain_together<T, Epi>(t, acc, out, epi, tile, early);
   }
 }

@@ -15,12 +15,18 @@
 
 namespace rk {
 
+// Whether threads have registers for what epilogues need beside the sums. Where integers are quantised again that is
+// much: threads have them that hold nothing but sums, of no more than 128 columns, and that exchange no packs
+// (RATIONALE.md, *Why threads store the sums that tensor cores leave them*).
+template <class T, class Epi>
+constexpr bool kHasRegisters = T::kSize > 1 ||
+                               T::kSumsAlone && (Epi::kLength == 0 || T::BN <= 128 && Epi::kPack == T::kNear);
+
 // Whether groups of tiles T may store by themselves: epilogues compute packs of all neighbours that a thread has, or of
-// half of them. Three products leave too few registers for what epilogues need beside the sums. So do integers, which
-// are quantised again (RATIONALE.md, *Why threads store the sums that tensor cores leave them*).
+// half of them. Three products leave too few registers for what epilogues need beside the sums.
 template <class T, class Epi>
 constexpr bool kDrainsAlone =
-    T::KG == 1 && T::kProducts == 1 && T::kSize > 1 && Epi::kPack >= 4 && T::kNear % Epi::kPack == 0;
+    T::KG == 1 && T::kProducts == 1 && kHasRegisters<T, Epi> && Epi::kPack >= 4 && T::kNear % Epi::kPack == 0;
 
 // Where the sums of a thread go: to two rows of the result, from a column on.
 template <class Out>
@@ -76,10 +82,14 @@ class GroupDrain {
   static constexpr int kSets = kShares ? 2 : 1;  // of two rows
   static constexpr int kAlong = T::BN / 4 / T::kNear, kStep = 4 * T::kNear, kTurns = kSets * kAlong;
   // Long epilogues, or many packs, are in a loop, in which so many turns stand: of all of them they would make too much
-  // code, which takes long to come. Others are not, since a loop asks late for what its next turns need.
-  static constexpr bool kLong = Epi::kLength > 4;
-  static constexpr bool kLoop = kTurns > 1 && (kLong || kTurns > 8 || 2 * kTurns * P * Epi::kLength > 256);
+  // code, which takes long to come. Others are not, since a loop asks late for what its next turns need. Where integers
+  // are quantised again, a loop holds that for as many turns as there are registers, and moves it up from turn to turn.
+  static constexpr bool kLong = Epi::kLength > 4, kIntegers = std::is_same_v<In, int32_t>;
+  static constexpr int kMostTurns = kIntegers ? 12 : 8;  // in a loop ptxas finds that integers stop warp groups
+  static constexpr bool kLoop = kTurns > 1 && (kLong || kTurns > kMostTurns || 2 * kTurns * P * Epi::kLength > 256);
+  static constexpr bool kMoves = kLoop && kLong && kIntegers && Parts == 1;
   static constexpr int kUnrolled = !kLoop ? kTurns : kLong || P > 4 || kTurns % 2 == 1 ? 1 : 2;
+  static_assert(!kMoves || !kShares);
   // How much is held of what is needed of columns, and of the two rows of turns, and how much of that early.
   template <class Operand>
   static constexpr int held(int all, int bytes) {
@@ -87,11 +97,11 @@ class GroupDrain {
     return std::is_empty_v<Operand> || fit > all ? all : fit;
   }
   static constexpr int at_least_one(int n) { return n < 1 ? 1 : n; }
-  static constexpr int kMost = Parts > 1 ? 64 : 128;
-  static constexpr int kColumns =
-      at_least_one(kLoop ? (kUnrolled + kSets - 1) / kSets : held<Column>(kAlong, kMost / 2));
-  static constexpr int kRows = kLoop ? kUnrolled : at_least_one(held<Row>(kTurns, kMost / 2));
-  static constexpr int kEarlyColumns = held<Column>(kColumns, kHeld.columns);
+  static constexpr int kMost = Parts > 1 || kMoves&& T::BN > 128 ? 64 : 128;
+  static constexpr int kColumns = at_least_one(kLoop && !kMoves ? (kUnrolled + kSets - 1) / kSets
+                                                                : held<Column>(kAlong, kMoves ? kMost : kMost / 2));
+  static constexpr int kRows = kLoop && !kMoves ? kUnrolled : at_least_one(held<Row>(kTurns, kMost / 2));
+  static constexpr int kEarlyColumns = held<Column>(kColumns, kMoves ? kMost : kHeld.columns);
   static constexpr int kEarlyRows = held<Row>(kRows, kHeld.rows / 2);
 
  public:
@@ -136,6 +146,13 @@ class GroupDrain {
 
  private:
   using Sums = Pack<In, P>;
+  // Rows that move up in a loop wait as words: nvcc would keep each of their bytes in a register of its own.
+  static constexpr bool kWords = kMoves && !std::is_empty_v<Row> && sizeof(Row) % 4 == 0;
+  static constexpr int kRowWords = (sizeof(Row) + 3) / 4;
+  struct Words {
+    int w[kRowWords];
+  };
+  using WaitingRow = std::conditional_t<kWords, Words, Row>;
   // What a turn stores, and what the epilogue needs of it.
   struct Turn {
     Sums sums[2];
@@ -152,7 +169,7 @@ class GroupDrain {
       RT_UNROLL
       for (int i = 0; i < kTurns; ++i) {
         const int c = i / kSets;
-        Turn turn = {{}, columns_[c % kColumns], {rows_[i % kRows][0], rows_[i % kRows][1]}};
+        Turn turn = {{}, columns_[c % kColumns], {row(rows_[i % kRows][0]), row(rows_[i % kRows][1])}};
         take(acc[part], i, turn.sums);
         exchange(turn.sums);
         if ((i + 1) % kSets == 0 && c + kColumns < kAlong) columns_[c % kColumns] = column(c + kColumns);
@@ -168,14 +185,15 @@ class GroupDrain {
     for (int i = 0; i < kTurns && first2 + i / kSets * kStep < end2_; i += kUnrolled) {
       Turn turns[kUnrolled];
       RT_UNROLL
-      for (int u = 0; u < kUnrolled; ++u) turns[u] = {{}, columns_[u / kSets], {rows_[u][0], rows_[u][1]}};
+      for (int u = 0; u < kUnrolled; ++u) turns[u] = {{}, columns_[u / kSets], {row(rows_[u][0]), row(rows_[u][1])}};
       take<0>(acc, part * kTurns + i, turns);
       RT_UNROLL
       for (int u = 0; u < kUnrolled; ++u) exchange(turns[u].sums);
-      RT_UNROLL
-      for (int c = 0; c < kColumns; ++c) columns_[c] = column((i + kUnrolled) / kSets + c);
-      RT_UNROLL
-      for (int u = 0; u < kUnrolled; ++u) load_rows(i + kUnrolled + u, rows_[u]);
+      if constexpr (kMoves) {
+        move_up(i + 1);
+      } else {
+        load<0, kColumns, 0, kRows>(i + kUnrolled);
+      }
       RT_UNROLL
       for (int u = 0; u < kUnrolled; ++u) finish(i + u, turns[u]);
     }
@@ -229,18 +247,43 @@ class GroupDrain {
   }
 
   template <int FirstColumn, int EndColumn, int FirstTurn, int EndTurn>
-  RT_DEVICE void load() {
+  RT_DEVICE void load(int turn = 0) {
     RT_UNROLL
-    for (int c = FirstColumn; c < EndColumn; ++c) columns_[c] = column(c);
+    for (int c = FirstColumn; c < EndColumn; ++c) columns_[c] = column(turn / kSets + c);
     RT_UNROLL
-    for (int i = FirstTurn; i < EndTurn; ++i) load_rows(i, rows_[i]);
+    for (int i = FirstTurn; i < EndTurn; ++i) load_rows(turn + i, rows_[i]);
+  }
+  // What waits becomes that of turns from the given one on, which share no columns.
+  RT_DEVICE void move_up(int turn) {
+    RT_UNROLL
+    for (int c = 1; c < kColumns; ++c) columns_[c - 1] = columns_[c];
+    if constexpr (kColumns < kTurns) columns_[kColumns - 1] = column(turn + kColumns - 1);
+    RT_UNROLL
+    for (int i = 1; i < kRows; ++i) rows_[i - 1][0] = rows_[i][0], rows_[i - 1][1] = rows_[i][1];
+    if constexpr (kRows < kTurns) load_rows(turn + kRows - 1, rows_[kRows - 1]);
   }
   // What the epilogue needs of packs. Of those outside the result it is that of the last one.
   RT_DEVICE int near(int c) const { return i2_ + c * kStep < end2_ ? i2_ + c * kStep : end2_ - P; }
   RT_DEVICE Column column(int c) const { return Epi::load_column(t_, epi_, i0_, 0, near(c)); }
-  RT_DEVICE void load_rows(int i, Row (&rows)[2]) const {
+  RT_DEVICE void load_rows(int i, WaitingRow (&rows)[2]) const {
     RT_UNROLL
-    for (int r = 0; r < 2; ++r) rows[r] = Epi::load_row(t_, epi_, i0_, of_row(i1_, i, r), near(i / kSets));
+    for (int r = 0; r < 2; ++r) {
+      const Row row = Epi::load_row(t_, epi_, i0_, of_row(i1_, i, r), near(i / kSets));
+      if constexpr (kWords) {
+        rows[r] = bit_cast<Words>(row);
+        RT_UNROLL
+        for (int w = 0; w < kRowWords; ++w) rows[r].w[w] = rt::settled(rows[r].w[w]);
+      } else {
+        rows[r] = row;
+      }
+    }
+  }
+  RT_DEVICE static Row row(const WaitingRow& waiting) {
+    if constexpr (kWords) {
+      return bit_cast<Row>(waiting);
+    } else {
+      return waiting;
+    }
   }
 
   RT_DEVICE void finish(int i, const Turn& turn) const {
@@ -262,7 +305,7 @@ class GroupDrain {
   bool exists_[2 * kSets];
   int64_t to_[2 * kSets];  // the addresses there, numbers, so that stores through them change no argument
   Column columns_[kColumns];
-  Row rows_[kRows][2];
+  WaitingRow rows_[kRows][2];
 };
 
 // A tile of so many of a tile's columns, which a group by itself stores.
