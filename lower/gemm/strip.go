@@ -75,14 +75,15 @@ func normaliseAhead(b *build.Builder, g *build.Group, p *contraction.Product) {
 }
 
 // stripsFit reports whether so many strips may be candidates for a product that is tileable. Convolutions take them where
-// each is a vEU's only rTask, and in 16 and 8 bits for one image only: in fp16 ResNet-50 with eight images takes 6 %
-// longer with them. GoogLeNet takes 96 instead of 113 us in fp16 with them, and ResNet-50 with eight images 704 instead
-// of 717 us in tf32 (bench/results/h200-changes.json, strips of convolutions).
+// each is a vEU's only rTask, and in 16 bits for one image only: ResNet-50 with eight images takes 6 % longer with them
+// there. GoogLeNet takes 96 instead of 113 us in fp16 with them, ResNet-50 with eight images 704 instead of 717 us in
+// tf32, and 411 instead of 420 where it is quantised (bench/results/h200-changes.json, strips of convolutions, strips of
+// integers).
 func stripsFit(b *build.Builder, p contraction.Product, tasks int64) bool {
 	if p.Images == 0 {
 		return true
 	}
-	return (p.Images == 1 || p.Elements == contraction.Float32s) && tasks <= int64(b.Target().VEUs)
+	return (p.Images == 1 || p.Elements.Multiplied.Size() != ir.Float16.Size()) && tasks <= int64(b.Target().VEUs)
 }
 
 // strip binds gemm_strip to the product.

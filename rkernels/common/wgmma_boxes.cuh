@@ -38,9 +38,9 @@ struct BoxTile : T {
 template <class T, int RowsA>
 constexpr int kStageOfBoxes = 128 * T::KG * (RowsA + T::BN);
 
-// A tile whose operands are in one ring. A stage has RowsA rows of A for each of the groups that share k, and then B. If
-// these are fewer than those of a warp group, A has no more, and tensor cores take what lies behind them for the others,
-// whose sums nobody stores.
+// A tile whose operands are in one ring. A stage has RowsA rows of A for each of the groups that share k, and then B.
+// If these are fewer than those of a warp group, A has no more, and tensor cores take what lies behind them for the
+// others, whose sums nobody stores.
 template <class T, int RowsA = T::BM>
 struct RingTile : BoxTile<T, rt::BoxRings<1, T::ST, kStageOfBoxes<T, RowsA>>> {
   static constexpr int kSenders = 2, kRowsA = RowsA, kBytesA = 128 * T::KG * RowsA;
