@@ -232,6 +232,7 @@ func (c *gemmCandidate) with(b *build.Builder, inst *rkernels.Instance, args []r
 		stages := math.Ceil(depth / float64(s.BK))
 		work.TensorFlops = max(work.TensorFlops, s.OutsideFlops(stages, tm*s.BM-p.M, contraction.OutsideRow),
 			s.RingFlops(c.tail.Out.DType(), stages, b.Target().Busy(tasks)))
+		work.TensorFlops += s.JoinFlops(c.tail.Out.DType())
 	}
 	work.WriteBytes, work.ReadBytes = c.tail.Out.Bytes(results), results*c.tail.BytesPerElement()
 	work.AddRead(p.A, p.A.Bytes(float64(min(s.BM, p.M)*s.Wide())*depth)) // again for each tile of a strip
