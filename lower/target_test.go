@@ -3,6 +3,7 @@ package lower
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -335,8 +336,33 @@ func TestAttentionOfOneToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if count := kernelsOf(g); (count["attention_mma"] > 0) != c.want || (count["attention_few"] > 0) == c.want {
-			t.Errorf("%s: candidates %v", c.name, count)
+		count := kernelsOf(g)
+		for _, tensor := range []string{"attention_mma", "attention_warps"} {
+			if (count[tensor] > 0) != c.want || (count["attention_few"] > 0) == c.want {
+				t.Errorf("%s: candidates %v", c.name, count)
+			}
 		}
+	}
+}
+
+// Where more tiles of few rows share keys than there are vEUs, rTasks with several of them are considered, too.
+func TestFewRowsInTurns(t *testing.T) {
+	in := "%q: float16[32,8,4,1,128], %k: float16[32,8,1,256,128]"
+	g, err := lowerStatic(parsed(t, in, "%y = rammer.Attention(%q, %k, %k) {scale = 0.125f}"), testTarget("h200"),
+		testKernels(), precision.Choice{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := roperator.Verify(g); err != nil {
+		t.Error(err)
+	}
+	var tasks []int
+	for _, c := range g.Ops[len(g.Ops)-1].Candidates {
+		if c.Inst.Kernel.Name == "attention_warps" {
+			tasks = append(tasks, c.Tasks)
+		}
+	}
+	if !slices.Equal(tasks, []int{256, 128}) {
+		t.Errorf("candidates with so many rTasks: %v", tasks)
 	}
 }

@@ -99,6 +99,9 @@ func (a *attention) add(b *build.Builder, g *build.Group, t *tails.Tail) {
 	for _, s := range a.usefulGroups(b, splits) {
 		candidates = append(candidates, a.groupCandidate(b, s, splits, part))
 	}
+	for _, r := range a.usefulWarps(b, splits) {
+		candidates = append(candidates, a.warpsCandidate(b, r, splits, part))
+	}
 	b.AddParts(g.Kind(), roperator.Parts{Count: splits, Length: part.Out.Count() / splits}, candidates...)
 	b.Add(g.Kind()+" (sum)", a.sumCandidates(b, part.Out, splits, t)...)
 }
@@ -118,6 +121,9 @@ func (a *attention) candidates(b *build.Builder, shapes []tensorShape, t *tails.
 	}
 	for _, s := range a.usefulGroups(b, 1) {
 		out = append(out, a.groupCandidate(b, s, 1, t))
+	}
+	for _, r := range a.usefulWarps(b, 1) {
+		out = append(out, a.warpsCandidate(b, r, 1, t))
 	}
 	return out
 }

@@ -75,10 +75,11 @@ RT_DEVICE void store_heads(const rt::Task& t, const Args& a, const HeadTile& til
 }
 
 // Of BQ rows, which a team of Threads threads has in KG groups of warps. A group has the sums of its keys for all rows.
-// With Part the results are sums for attention_sum.
+// There may be 8 rows, the first ones of each fragment. With Part the results are sums for attention_sum.
 template <int BQ, int DM, int KG, int Threads, int Part, class Epi>
 struct AttentionResults {
   static constexpr int LDC = DM + 8;                                         // of sums in shared memory, in floats
+  static constexpr int kHalves = BQ < 16 ? 1 : 2;                            // of a fragment's rows that count
   static constexpr int kSums = 4 * KG * BQ * LDC, kStats = 4 * 2 * KG * BQ;  // bytes
 
   // Where a thread stands: its number in the team, its group, its first row of the team's, and its place in fragments.
@@ -95,7 +96,7 @@ struct AttentionResults {
     RT_UNROLL
     for (int i = 0; i < MI; ++i) {
       RT_UNROLL
-      for (int h = 0; h < 2; ++h) {
+      for (int h = 0; h < kHalves; ++h) {
         float sum = s.sum[i][h];
         sum += rt::shfl_xor(t, sum, 1);
         sum += rt::shfl_xor(t, sum, 2);
@@ -116,7 +117,7 @@ struct AttentionResults {
     RT_UNROLL
     for (int i = 0; i < MI; ++i) {
       RT_UNROLL
-      for (int h = 0; h < 2; ++h)
+      for (int h = 0; h < kHalves; ++h)
         put_row(s.out[i], 2 * h, KG == 1 ? by[i][h] : stats[row_of(at, i, h)],
                 sums + row_of(at, i, h) * LDC + 2 * at.q);
     }
