@@ -1,6 +1,8 @@
 package attention
 
 import (
+	"math"
+
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/tails"
@@ -22,15 +24,15 @@ const (
 
 // groupShape is a shape of attention_wgmma: wg warp groups that share what `way` says, stages of kt keys, and a ring of
 // st of them. With many, there is one rTask for each vEU, and its tiles are as many as there are; otherwise each team of
-// warp groups has one.
+// warp groups has one. With together, tiles have queries of all heads that share keys, instead of more queries of one.
 type groupShape struct {
 	wg, way, kt, st int64
-	many            bool
+	many, together  bool
 }
 
 // groupShapes are the shapes by the size of a head. The registers of a multiprocessor are enough for four warp groups with
-// heads of 64, three with heads of 128, and two with larger ones; its shared memory is enough for as many rings of their
-// stages. In programs whose other rOperators want more registers two warp groups are all there is room for.
+// heads of 64, three with heads of 128 or four of which two share the work of bringing keys, and two with larger ones; its
+// shared memory is enough for as many rings of their stages. In programs whose other rOperators want more registers two warp groups are all there is room for.
 var groupShapes = []struct {
 	size   int64
 	shapes []groupShape
@@ -43,6 +45,7 @@ var groupShapes = []struct {
 	}},
 	{128, []groupShape{
 		{wg: 2, way: apart, kt: 64, st: 3}, {wg: 3, way: apart, kt: 32, st: 3, many: true},
+		{wg: 4, way: pairs, kt: 32, st: 3, many: true, together: true},
 		{wg: 2, way: shareKeys, kt: 64, st: 4}, {wg: 2, way: shareRows, kt: 64, st: 3},
 	}},
 	{256, []groupShape{{wg: 2, way: shareKeys, kt: 32, st: 3}}},
@@ -88,7 +91,7 @@ const (
 func (a *attention) worthGroups(s groupShape, t *target.Target, splits int64) bool {
 	r := a.groupTiles(s, t)
 	if s.many {
-		return splits == 1 && a.mask.Buf == nil && r.per > s.rows()-groupRows &&
+		return splits == 1 && a.mask.Buf == nil && r.largest() > s.rows()-groupRows && r.heads > 1 == s.together &&
 			r.run >= leastTurns*s.teams() && float64(r.tasks()) >= leastApart*float64(t.VEUs)
 	}
 	switch s.way {
@@ -128,6 +131,9 @@ func (a *attention) groupTiles(s groupShape, t *target.Target) *headRows {
 	switch {
 	case s.many:
 		r.heads = 1
+		if s.together {
+			a.joinHeads(r, s, int64(t.VEUs))
+		}
 		r.setRun(int64(t.VEUs), a.joined)
 	case s.way == apart:
 		r.heads = min(s.wg, r.batch[2])
@@ -136,11 +142,40 @@ func (a *attention) groupTiles(s groupShape, t *target.Target) *headRows {
 	return r
 }
 
+// joinHeads gives the tiles of an rTask fewer queries of several heads that share keys, where some queries do not attend to
+// all keys: then those of a tile attend to fewer of them. Of as many heads as leave the longest rTask the fewest keys.
+func (a *attention) joinHeads(r *headRows, s groupShape, vEUs int64) {
+	windows := a.behind < a.keys-1 || a.before > 1-a.queries
+	if !windows || a.k.Stride(2) != 0 || a.v.Stride(2) != 0 {
+		return
+	}
+	least, one := int64(math.MaxInt64), *r
+	for heads := r.batch[2]; heads > 1; heads-- {
+		x := one
+		x.heads, x.per = heads, s.rows()/heads
+		if x.batch[2]%heads != 0 || s.rows()%heads != 0 || a.queries < x.per || a.joined > 1 && a.joined%heads != 0 {
+			continue
+		}
+		x.setRun(vEUs, a.joined)
+		if keys := x.mostOfTiles(s.whole); keys < least {
+			least, *r = keys, x
+		}
+	}
+}
+
+// whole is so many keys as whole stages.
+func (s groupShape) whole(keys int64) int64 { return build.CeilDiv(keys, s.kt) * s.kt }
+
 // groupCandidate binds attention_wgmma. With splits it leaves its sums in t.Out, which is one of partialSums.
 func (a *attention) groupCandidate(b *build.Builder, s groupShape, splits int64, t *tails.Tail) *roperator.Candidate {
 	c := a.split(a.groupTiles(s, b.Target()), splits, t)
+	together := int64(0)
+	if s.together {
+		together = 1
+	}
 	return &roperator.Candidate{
-		Inst:  b.Instance("attention_wgmma", a.elem, a.size(), s.wg, s.way, s.kt, s.st, 1, c.masked, c.part, t.Functor),
+		Inst: b.Instance("attention_wgmma", a.elem, a.size(), s.wg, s.way, s.kt, s.st, together, 1, c.masked, c.part,
+			t.Functor),
 		Tasks: int(c.rows.tasks()), Args: append(c.args, arg.Int("run", c.rows.run)), Live: a.live, Reads: c.reads,
 		Writes: []roperator.Access{{View: t.Out, Box: c.outBox}}, Work: a.groupWork(s, c.rows, c.masked == 1, t),
 	}
@@ -149,10 +184,10 @@ func (a *attention) groupCandidate(b *build.Builder, s groupShape, splits int64,
 // groupWork is the work of the rTask that has the most keys.
 func (a *attention) groupWork(s groupShape, r *headRows, masked bool, t *tails.Tail) roperator.Work {
 	heads, step := int64(1), s.kt
-	switch s.way {
-	case apart:
+	switch {
+	case s.way == apart && !s.together:
 		heads = r.heads
-	case shareRows:
+	case s.way == shareRows:
 		step *= s.wg
 	}
 	cost := s.cost(a.size())

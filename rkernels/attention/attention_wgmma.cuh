@@ -86,9 +86,10 @@ class HeadLoader {
 };
 
 // T is the element type of Q, K and V. DM is the head size (of Q, K and V alike) rounded up to 32, 64, 128 or 256. The
-// ring of stages has ST places. Without Masked there is no mask; then scale is not negative. With Part the rTask has
+// ring of stages has ST places. With Together a tile of several teams has queries of several heads; otherwise each head
+// of a tile is one by itself. Without Masked there is no mask; then scale is not negative. With Part the rTask has
 // only a part of the keys, and leaves its sums for attention_sum.
-template <class T, int DM, int WG, int Way, int KT, int ST, int Products, int Masked, int Part, class Epi>
+template <class T, int DM, int WG, int Way, int KT, int ST, int Together, int Products, int Masked, int Part, class Epi>
 struct AttentionWgmma {
   static constexpr int kThreads = 128 * WG, kRows = 64;
   static constexpr int kSharing = Way == kShareKeys ? WG : Way == kPairs ? 2 : 1;  // warp groups that share a ring
@@ -126,7 +127,7 @@ struct AttentionWgmma {
     int32_t nan_to_zero;
     float scale;
     typename Epi::Args epi;
-    int32_t run;  // tiles of an rTask; where there are several teams, each head of a tile is one by itself
+    int32_t run;  // tiles of an rTask
   };
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
@@ -134,12 +135,12 @@ struct AttentionWgmma {
     if constexpr (kTeams == 1) {
       attend_tile(t, a, HeadTile(a.rows, rtask), at);
     } else {
-      const int heads = a.rows.heads;
+      const int heads = Together ? 1 : a.rows.heads;
       RK_UNROLL(1)
       for (int i = at.group / kSharing; i < a.run * heads; i += kTeams) {
         HeadTile tile(a.rows, rtask * a.run + i / heads);
         if (i % heads >= tile.heads) continue;
-        tile.b2 += i % heads, tile.heads = 1;
+        if constexpr (!Together) tile.b2 += i % heads, tile.heads = 1;
         attend_tile(t, a, tile, at);
         ring_barrier(t, at);  // the sums have been read
       }

@@ -65,7 +65,11 @@ RT_DEVICE void store_heads(const rt::Task& t, const Args& a, const HeadTile& til
     RK_UNROLL(1)
     while (row < BQ) {  // head after head
       const HeadRow r(a.rows, first + row);
-      if (!r.inside(tile)) break;
+      if (!r.inside(tile)) {
+        if (r.head + 1 >= tile.heads) break;
+        row += kDown;  // the last queries of a head, of which the tile has fewer than of others
+        continue;
+      }
       HeadColumn<Epi> to(t, a, batch + r.head, tile.q0 + r.query, col);
       const int end = least(BQ, row - r.query + tile.queries);
       RK_UNROLL(AtOnce)

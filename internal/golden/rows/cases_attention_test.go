@@ -172,6 +172,13 @@ func TestAttentionInTurns(t *testing.T) {
 		attention("causal with heads of 128",
 			"%q: float16[2,2,4,100,128], %k: float16[2,2,1,100,128], %v: float16[2,2,1,100,128]", "%q, %k, %v",
 			"scale = 0.09, before = -1000, behind = 0"),
+		attention("causal, two of four heads in a tile",
+			"%q: float16[1,2,4,150,128], %k: float16[1,2,1,150,128], %v: float16[1,2,1,150,128]", "%q, %k, %v",
+			"scale = 0.09, before = -1000, behind = 0"),
+		{Name: "a window of keys, joined groups",
+			In: "%q: bfloat16[4,2,2,130,120], %k: bfloat16[4,2,1,130,120], %v: bfloat16[4,2,1,130,120]", Out: "%z",
+			Body: "%y = rammer.Attention(%q, %k, %v) {scale = 0.09, before = -50, behind = 3}\n" +
+				"%t = Transpose(%y) {perm = [0, 3, 1, 2, 4]}\n%z = Relu(%t)"},
 		joined("whole rows of heads", halfHeads("float16", "4,6,", 66, 70, 64, 64)),
 		joined("parts of rows of heads", halfHeads("float16", "1,24,", 40, 50, 64, 64)),
 		joined("rows of several batch entries", halfHeads("float16", "12,2,", 40, 50, 32, 32)),
