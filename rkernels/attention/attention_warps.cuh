@@ -118,7 +118,8 @@ struct AttentionWarps {
   // Sends for the keys and values of a warp, of one tile of the rTask behind the other, in turn: keys of a stage, its
   // values, keys of the next stage. Behind the last one it sends for nothing.
   class Feed {
-    static constexpr int kRun = kPerLoad<T>, kAcross = DM / kRun, kDown = 32 / kAcross;  // elements, lanes of a row, rows
+    static constexpr int kRun = kPerLoad<T>, kAcross = DM / kRun,
+                         kDown = 32 / kAcross;  // elements, lanes of a row, rows
 
    public:
     RT_DEVICE Feed(const Args& a, int tile, int warp, int lane, T* ring)
