@@ -31,8 +31,9 @@ type groupShape struct {
 }
 
 // groupShapes are the shapes by the size of a head. The registers of a multiprocessor are enough for four warp groups with
-// heads of 64, three with heads of 128 or four of which two share the work of bringing keys, and two with larger ones; its
-// shared memory is enough for as many rings of their stages. In programs whose other rOperators want more registers two warp groups are all there is room for.
+// heads of 64, three with heads of 128, or four if they keep little else, and two with larger ones; its shared memory is
+// enough for as many rings of their stages. In programs whose other rOperators want more registers two warp groups are
+// all there is room for.
 var groupShapes = []struct {
 	size   int64
 	shapes []groupShape

@@ -18,9 +18,9 @@
 
 namespace rk {
 
-// T is the element type of Q, K and V, which have rows of whole loads. A tile has up to BQ rows, 8 or 16. DM is the head
-// size (of Q, K and V alike) rounded up to 32, 64 or 128. Without Masked there is no mask. With Part the rTask has only
-// a part of the keys, and leaves its sums for attention_sum.
+// T is the element type of Q, K and V, which are read in whole loads. A tile has up to BQ rows, 8 or 16. DM is the
+// head size (of Q, K and V alike) rounded up to 32, 64 or 128. Without Masked there is no mask. With Part the rTask has
+// only a part of the keys, and leaves its sums for attention_sum.
 template <class T, int BQ, int DM, int KG, int Masked, int Part, class Epi>
 struct AttentionWarps {
   static constexpr int kThreads = 32 * KG, KT = 16, kStep = KG * KT;  // keys of a warp's stage, of all warps

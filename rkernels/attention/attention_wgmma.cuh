@@ -133,16 +133,25 @@ struct AttentionWgmma {
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     const Place at(t.tid);
     if constexpr (kTeams == 1) {
-      attend_tile(t, a, HeadTile(a.rows, rtask), at);
+      const HeadTile tile(a.rows, rtask);
+      attend_tile(t, a, tile, at, [&] { return tile; });
+    } else if constexpr (Together) {
+      const int end = (rtask + 1) * a.run;
+      RK_UNROLL(1)
+      for (int i = rtask * a.run + at.group / kSharing; i < end; i += kTeams) {
+        // It takes fewer registers to find the tile again behind the loop over its keys than to keep it.
+        attend_tile(t, a, HeadTile(a.rows, i), at, [&] { return HeadTile(a.rows, rt::settled(i)); });
+        ring_barrier(t, at);  // the sums have been read
+      }
     } else {
-      const int heads = Together ? 1 : a.rows.heads;
+      const int heads = a.rows.heads;
       RK_UNROLL(1)
       for (int i = at.group / kSharing; i < a.run * heads; i += kTeams) {
         HeadTile tile(a.rows, rtask * a.run + i / heads);
         if (i % heads >= tile.heads) continue;
-        if constexpr (!Together) tile.b2 += i % heads, tile.heads = 1;
-        attend_tile(t, a, tile, at);
-        ring_barrier(t, at);  // the sums have been read
+        tile.b2 += i % heads, tile.heads = 1;
+        attend_tile(t, a, tile, at, [&] { return tile; });
+        ring_barrier(t, at);
       }
     }
   }
@@ -165,7 +174,10 @@ struct AttentionWgmma {
     RT_DEVICE T* unit(char* memory) const { return reinterpret_cast<T*>(memory) + group / kSharing * kUnit; }
   };
 
-  static RT_DEVICE void attend_tile(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at) {
+  // again() is the tile once more.
+  template <class Again>
+  static RT_DEVICE void attend_tile(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at,
+                                    Again again) {
     char* memory = rt::aligned_shared<kAlign>(t.smem);
     T* unit = at.unit(memory);
     T* sq = unit + at.group % kSharing * kQueries;
@@ -179,7 +191,7 @@ struct AttentionWgmma {
     typename Softmax::State s;
     if (stages.count > 0) attend(t, tile, at, rows, factor, sq, stages, s);
     rt::cp_async_wait<0>();
-    finish(t, a, tile, at, Masked ? 1.0f : factor, s, memory);
+    finish(t, a, again(), at, Masked ? 1.0f : factor, s, memory);
   }
 
   // Of the threads that share a ring.

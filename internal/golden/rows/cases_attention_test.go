@@ -229,11 +229,11 @@ func TestAttentionInRegisters(t *testing.T) {
 // rTask, tiles without keys for some warps, and keys that no query attends to.
 func TestAttentionByWarps(t *testing.T) {
 	grouped := func(d string, b string, group, queries, keys, depth, cols int) string {
-		return fmt.Sprintf("%%q: %[1]s[%[2]s%[3]d,%[4]d,%[6]d], %%k: %[1]s[%[2]s1,%[5]d,%[6]d], %%v: %[1]s[%[2]s1,%[5]d,%[7]d]", d, b,
-			group, queries, keys, depth, cols)
+		return fmt.Sprintf("%%q: %[1]s[%[2]s%[3]d,%[4]d,%[6]d], %%k: %[1]s[%[2]s1,%[5]d,%[6]d], "+
+			"%%v: %[1]s[%[2]s1,%[5]d,%[7]d]", d, b, group, queries, keys, depth, cols)
 	}
-	masked := attention("hidden keys and rows", grouped("float16", "5,", 4, 2, 150, 64, 64)+", %m: float16[2,150]", "%q, %k, %v, %m",
-		"scale = 0.125, nan_to_zero = 1")
+	masked := attention("hidden keys and rows", grouped("float16", "5,", 4, 2, 150, 64, 64)+", %m: float16[2,150]",
+		"%q, %k, %v, %m", "scale = 0.125, nan_to_zero = 1")
 	masked.Set = map[string][]float64{"m": slices.Repeat([]float64{-math.Inf(1)}, 170)}
 	joined := golden.Case{Name: "joined groups", In: grouped("float16", "6,2,", 4, 1, 140, 64, 64), Out: "%z",
 		Body: "%y = rammer.Attention(%q, %k, %v) {scale = 0.2}\n%t = Transpose(%y) {perm = [0, 3, 1, 2, 4]}\n%z = Relu(%t)"}
