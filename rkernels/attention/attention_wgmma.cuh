@@ -136,11 +136,11 @@ struct AttentionWgmma {
       const HeadTile tile(a.rows, rtask);
       attend_tile(t, a, tile, at, [&] { return tile; });
     } else if constexpr (Together) {
-      const int end = (rtask + 1) * a.run;
+      // It takes fewer registers to find the tile again behind the loop over its keys than to keep it.
       RK_UNROLL(1)
-      for (int i = rtask * a.run + at.group / kSharing; i < end; i += kTeams) {
-        // It takes fewer registers to find the tile again behind the loop over its keys than to keep it.
-        attend_tile(t, a, HeadTile(a.rows, i), at, [&] { return HeadTile(a.rows, rt::settled(i)); });
+      for (int turn = 0; in_turn(at, turn) < a.run; ++turn) {
+        const auto tile = [&](int turn) { return HeadTile(a.rows, rtask * a.run + in_turn(at, turn)); };
+        attend_tile(t, a, tile(turn), at, [&] { return tile(rt::settled(turn)); });
         ring_barrier(t, at);  // the sums have been read
       }
     } else {
@@ -174,6 +174,13 @@ struct AttentionWgmma {
     RT_DEVICE T* unit(char* memory) const { return reinterpret_cast<T*>(memory) + group / kSharing * kUnit; }
   };
 
+  // The tile of an rTask that a team takes in a turn. From one to the next they have more keys, so teams change places:
+  // of two, one has tiles 0, 3, 4, 7 …, the other one 1, 2, 5, 6 ….
+  static RT_DEVICE int in_turn(const Place& at, int turn) {
+    const int team = at.group / kSharing;
+    return turn * kTeams + (turn % 2 ? kTeams - 1 - team : team);
+  }
+
   // again() is the tile once more.
   template <class Again>
   static RT_DEVICE void attend_tile(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at,
@@ -184,7 +191,7 @@ struct AttentionWgmma {
     issue_queries(t, a, tile, at, sq);
     Stages stages(t, a, tile, at, unit + kSharing * kQueries);
     RK_UNROLL(1)
-    for (int i = 0; i < ST - 1; ++i) stages.send();
+    for (int i = 0; i < ST - 1; ++i) stages.send(i < stages.count, i);
 
     const typename Softmax::Rows rows(t, a, tile, at.row, stages.end);
     const float factor = a.scale * kLog2e;
@@ -218,22 +225,21 @@ struct AttentionWgmma {
           ring_(ring),
           place_(rt::settled(Loader::place(at.of_ring()))),
           loads_(kLoading == 128 * kSharing || at.of_ring() < kLoading),
-          unsent_(count),
           k_(a.k.template head<T>(t, tile.b0, tile.b1, tile.b2) + first * a.k.row, a.k.row, end - first, a.depth,
              at.of_ring()),
           v_(a.v.template head<T>(t, tile.b0, tile.b1, tile.b2) + first * a.v.row, a.v.row, end - first, a.columns,
              at.of_ring()) {}
 
-    // Begins to bring the next stage, if there is one.
-    RT_DEVICE void send() {
-      if (unsent_ > 0 && loads_) {
-        k_.template issue<kStep>(ring_ + to_ * kStage, place_);
-        v_.template issue<kStep>(ring_ + to_ * kStage + kHalf, place_);
+    // Begins to bring the next stage, if there is one, to a place of the ring. The place of the stage before the one that
+    // was taken last is free().
+    RT_DEVICE void send(bool there, int to) {
+      if (there && loads_) {
+        k_.template issue<kStep>(ring_ + to * kStage, place_);
+        v_.template issue<kStep>(ring_ + to * kStage + kHalf, place_);
       }
-      --unsent_;
       rt::cp_async_commit();
-      to_ = following(to_);
     }
+    RT_DEVICE int free() const { return taken_ < 3 ? taken_ + ST - 3 : taken_ - 3; }
     // Waits for the next stage; `Behind` later ones may still be on their way. All threads that share the ring have
     // ended then with the stage before the one that they took last, so that send() has a place.
     template <int Behind>
@@ -252,7 +258,7 @@ struct AttentionWgmma {
     T* ring_;
     int place_;
     bool loads_;
-    int unsent_, to_ = 0, taken_ = 0;
+    int taken_ = 0;
     Loader k_, v_;
   };
 
@@ -283,7 +289,7 @@ struct AttentionWgmma {
       key += Stages::kStep;
       begin_scores(sq, stage, x);
       begin_sums(values, w, s.out);
-      stages.send();
+      stages.send(left >= ST - 2, stages.free());  // `left` are still to be taken
       mask = Mask(rows, at.first_of(key));
       rt::multiplied_but<1>(flat(x));
     }
