@@ -49,7 +49,7 @@ var moreCode = map[string]int64{
 	// The first stage begins before the loop, and the last product stands behind it.
 	"attention_wgmma": 24 << 10,
 	// Keys and values are sent for before the loop, too, and copies and products of a stage stand there one by one.
-	"attention_warps": 16 << 10,
+	"attention_warps": 24 << 10,
 	// Registers have all keys of a warp, and are named one by one.
 	"attention_direct": 16 << 10,
 	"attention_few":    24 << 10, // up to four rows have a softmax and sums of their own

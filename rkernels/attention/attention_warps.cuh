@@ -57,18 +57,26 @@ struct AttentionWarps {
     const T* ring = reinterpret_cast<const T*>(t.smem) + warp * kOwn;
     float* sums = reinterpret_cast<float*>(t.smem + kRings);
     Feed feed(a, tile0, warp, lane, reinterpret_cast<T*>(t.smem) + warp * kOwn);
-    feed.send_keys(t, a), feed.send_values(), feed.send_keys(t, a);
+    RK_UNROLL(1)
+    for (int i = 0; i < 2 * kStages - 1; ++i) i % 2 ? feed.send_values() : feed.send_keys(t, a);
     Queries q;
-    q.load(t, a, HeadTile(a.rows, tile0), lane);
     const typename Shape::Place at(lane);
     const float factor = a.scale * kLog2e;
     int place = 0;
+    typename Softmax::State s;
+    // In a turn the sums of the tile before are joined, while the queries of the next one are on their way.
     RK_UNROLL(1)
-    for (int i = 0; i < run; ++i) {
+    for (int i = 0;; ++i) {
+      if (i < run) q.load(t, a, HeadTile(a.rows, tile0 + i), lane);
+      if (i > 0) {
+        Results::template finish<1>(t, a, HeadTile(a.rows, tile0 + i - 1), 0, {t.tid, warp, at.g, at.q}, 1.0f, s, sums,
+                                    sums + (Results::kSums + i % 2 * Results::kStats) / 4, [&] { t.sync(); });
+      }
+      if (i == run) break;
       const HeadTile tile(a.rows, tile0 + i);
       const Keys keys(a, tile);
       const typename Softmax::Rows rows(t, a, tile, at.g, keys.end);
-      typename Softmax::State s;
+      s = typename Softmax::State();
       int key = keys.first + warp * KT;
       RK_UNROLL(1)
       for (int left = keys.stages; left > 0; --left, key += kStep) {
@@ -90,9 +98,6 @@ struct AttentionWarps {
         if (there) Multiply::accumulate(at, stage + kHalf, x, s.out);
         place = kOwn / 2 - place;
       }
-      if (i + 1 < run) q.load(t, a, HeadTile(a.rows, tile0 + i + 1), lane);
-      Results::template finish<1>(t, a, tile, 0, {t.tid, warp, at.g, at.q}, 1.0f, s, sums,
-                                  sums + (Results::kSums + i % 2 * Results::kStats) / 4, [&] { t.sync(); });
     }
     rt::cp_async_wait<0>();
   }
