@@ -366,3 +366,35 @@ func TestFewRowsInTurns(t *testing.T) {
 		t.Errorf("candidates with so many rTasks: %v", tasks)
 	}
 }
+
+// Where some queries do not attend to all keys, tiles have queries of several heads that share keys: of as many as leave
+// rTasks equally many keys.
+func TestTilesOfSeveralHeads(t *testing.T) {
+	const prompts, causal = "%q: float16[32,8,4,256,128], %k: float16[32,8,1,256,128]", ", before = -1000, behind = 0"
+	for _, c := range []struct {
+		name, in, attrs string
+		want            bool
+	}{
+		{"causal", prompts, causal, true},
+		{"a quarter of them", strings.ReplaceAll(prompts, "[32,", "[8,"), causal, true},
+		{"all keys", prompts, "", false},
+		{"keys of one head", strings.Replace(prompts, "8,1,", "8,4,", 1), causal, false},
+	} {
+		body := "%y = rammer.Attention(%q, %k, %k) {scale = 0.125f" + c.attrs + "}"
+		g, err := lowerStatic(parsed(t, c.in, body), testTarget("h200"), testKernels(), precision.Choice{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := roperator.Verify(g); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		together := slices.IndexFunc(g.Ops[len(g.Ops)-1].Candidates, func(c *roperator.Candidate) bool {
+			return strings.Contains(c.Inst.Name(), "Together1")
+		})
+		if (together >= 0) != c.want {
+			t.Errorf("%s: candidate %d has tiles of several heads", c.name, together)
+		} else if c.want && g.Ops[len(g.Ops)-1].Candidates[together].Tasks != 128 {
+			t.Errorf("%s: %d rTasks", c.name, g.Ops[len(g.Ops)-1].Candidates[together].Tasks)
+		}
+	}
+}
