@@ -46,7 +46,7 @@ var groupShapes = []struct {
 	}},
 	{128, []groupShape{
 		{wg: 2, way: apart, kt: 64, st: 3}, {wg: 3, way: apart, kt: 32, st: 3, many: true},
-		{wg: 4, way: pairs, kt: 32, st: 3, many: true, together: true},
+		{wg: 4, way: pairs, kt: 32, st: 4, many: true, together: true},
 		{wg: 2, way: shareKeys, kt: 64, st: 4}, {wg: 2, way: shareRows, kt: 64, st: 3},
 	}},
 	{256, []groupShape{{wg: 2, way: shareKeys, kt: 32, st: 3}}},

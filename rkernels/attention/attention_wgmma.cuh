@@ -46,7 +46,7 @@ struct AttentionWgmma {
   using QueryBlocks = HeadBlocks<kRows, DM, 128>;
   using KeyBlocks = HeadBlocks<KT, DM, kLoading>;
   using Softmax = RunningSoftmax<1, KT / 8, DM / 8, Masked>;
-  using Results = AttentionResults<kRows, DM, kJoined, 128 * kJoined, Part, Epi>;
+  using Results = AttentionResults<kRows, DM, kJoined, 128 * kJoined, Together, Part, Epi>;
   using Scores = typename Softmax::Scores;
   static constexpr int kQueries = QueryBlocks::kElements, kHalf = KeyBlocks::kElements, kStage = 2 * kHalf;
   // Shared memory of those that share a ring: their queries and the ring, in elements, and later their sums in its
@@ -77,14 +77,11 @@ struct AttentionWgmma {
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     const Place at(t.tid);
     if constexpr (kTeams == 1) {
-      const HeadTile tile(a.rows, rtask);
-      attend_tile(t, a, tile, at, [&] { return tile; });
+      attend_tile(t, a, HeadTile(a.rows, rtask), at);
     } else if constexpr (Together) {
-      // It takes fewer registers to find the tile again behind the loop over its keys than to keep it.
       RK_UNROLL(1)
       for (int turn = 0; in_turn(at, turn) < a.run; ++turn) {
-        const auto tile = [&](int turn) { return HeadTile(a.rows, rtask * a.run + in_turn(at, turn)); };
-        attend_tile(t, a, tile(turn), at, [&] { return tile(rt::settled(turn)); });
+        attend_tile(t, a, in_turn(a, at, rtask, turn), at, rtask, turn);
         ring_barrier(t, at);  // the sums have been read
       }
     } else {
@@ -94,8 +91,8 @@ struct AttentionWgmma {
         HeadTile tile(a.rows, rtask * a.run + i / heads);
         if (i % heads >= tile.heads) continue;
         tile.b2 += i % heads, tile.heads = 1;
-        attend_tile(t, a, tile, at, [&] { return tile; });
-        ring_barrier(t, at);
+        attend_tile(t, a, tile, at);
+        ring_barrier(t, at);  // the sums have been read
       }
     }
   }
@@ -125,10 +122,13 @@ struct AttentionWgmma {
     return turn * kTeams + (turn % 2 ? kTeams - 1 - team : team);
   }
 
-  // again() is the tile once more.
-  template <class Again>
+  static RT_DEVICE HeadTile in_turn(const Args& a, const Place& at, int rtask, int turn) {
+    return HeadTile(a.rows, rtask * a.run + in_turn(at, turn));
+  }
+
+  // With Together the tile is that of a turn.
   static RT_DEVICE void attend_tile(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at,
-                                    Again again) {
+                                    int rtask = 0, int turn = 0) {
     char* memory = rt::aligned_shared<kAlign>(t.smem);
     T* unit = at.unit(memory);
     T* sq = unit + at.group % kSharing * kQueries;
@@ -142,7 +142,12 @@ struct AttentionWgmma {
     typename Softmax::State s;
     if (stages.count > 0) attend(t, tile, at, rows, factor, sq, stages, s);
     rt::cp_async_wait<0>();
-    finish(t, a, again(), at, Masked ? 1.0f : factor, s, memory);
+    if constexpr (Together) {
+      // It takes fewer registers to find the tile again behind the loop over its keys than to keep it.
+      finish(t, a, in_turn(a, at, rtask, rt::settled(turn)), at, factor, s, memory);
+    } else {
+      finish(t, a, tile, at, Masked ? 1.0f : factor, s, memory);
+    }
   }
 
   // Of the threads that share a ring.
@@ -169,19 +174,24 @@ struct AttentionWgmma {
           ring_(ring),
           place_(rt::settled(Loader::place(at.of_ring()))),
           loads_(kLoading == 128 * kSharing || at.of_ring() < kLoading),
+          unsent_(count),
           k_(a.k.template head<T>(t, tile.b0, tile.b1, tile.b2) + first * a.k.row, a.k.row, end - first, a.depth,
              at.of_ring()),
           v_(a.v.template head<T>(t, tile.b0, tile.b1, tile.b2) + first * a.v.row, a.v.row, end - first, a.columns,
              at.of_ring()) {}
 
     // Begins to bring the next stage, if there is one, to a place of the ring: free() is that of the stage before the
-    // one that was taken last.
+    // one that was taken last. Tiles of several heads have no registers for counting what is sent; the others are
+    // faster if they count.
     RT_DEVICE void send(bool there, int to) {
+      if constexpr (!Together) there = unsent_ > 0, to = to_;
       if (there && loads_) {
         k_.template issue<kStep>(ring_ + to * kStage, place_);
         v_.template issue<kStep>(ring_ + to * kStage + kHalf, place_);
       }
+      --unsent_;
       rt::cp_async_commit();
+      to_ = following(to_);
     }
     RT_DEVICE int free() const { return taken_ < 3 ? taken_ + ST - 3 : taken_ - 3; }
     // Waits for the next stage; `Behind` later ones may still be on their way. All threads that share the ring have
@@ -202,7 +212,7 @@ struct AttentionWgmma {
     T* ring_;
     int place_;
     bool loads_;
-    int taken_ = 0;
+    int unsent_, to_ = 0, taken_ = 0;
     Loader k_, v_;
   };
 

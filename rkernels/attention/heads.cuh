@@ -37,7 +37,7 @@ struct HeadPlace {
 };
 
 // The rows of an rTask. Heads that share keys and values follow each other along b2. A tile has the same `per` queries
-// of up to `heads` such heads; it has either one head, or all queries of several:
+// of up to `heads` such heads; it has either one head, or several, of which it has all queries if not said otherwise:
 //
 //   row of the tile   0 … per-1      per … 2·per-1   …
 //   head              b2             b2 + 1

@@ -53,8 +53,8 @@ class HeadColumn {
 
 // Stores BQ rows of DM columns by Threads threads, number `first` of the tile and those behind it, as far as there are
 // such. `batch` is the number of the tile's first head. take(row, col) gives the pack of one of the BQ rows, of which
-// AtOnce are taken before they are stored.
-template <int BQ, int DM, int Threads, int AtOnce, class Epi, class Args, class Take>
+// AtOnce are taken before they are stored. With Uneven a tile may have fewer queries than others, of several heads.
+template <int BQ, int DM, int Threads, int AtOnce, int Uneven, class Epi, class Args, class Take>
 RT_DEVICE void store_heads(const rt::Task& t, const Args& a, const HeadTile& tile, int batch, int first, int tid,
                            Take take) {
   constexpr int kPack = Epi::kPack, kAcross = DM / kPack < Threads ? DM / kPack : Threads, kDown = Threads / kAcross;
@@ -65,7 +65,9 @@ RT_DEVICE void store_heads(const rt::Task& t, const Args& a, const HeadTile& til
     RK_UNROLL(1)
     while (row < BQ) {  // head after head
       const HeadRow r(a.rows, first + row);
-      if (!r.inside(tile)) {
+      if constexpr (!Uneven) {
+        if (!r.inside(tile)) break;
+      } else if (!r.inside(tile)) {
         if (r.head + 1 >= tile.heads) break;
         row += kDown;  // the last queries of a head, of which the tile has fewer than of others
         continue;
@@ -79,8 +81,9 @@ RT_DEVICE void store_heads(const rt::Task& t, const Args& a, const HeadTile& til
 }
 
 // Of BQ rows, which a team of Threads threads has in KG groups of warps. A group has the sums of its keys for all rows.
-// There may be 8 rows, the first ones of each fragment. With Part the results are sums for attention_sum.
-template <int BQ, int DM, int KG, int Threads, int Part, class Epi>
+// There may be 8 rows, the first ones of each fragment. Uneven is that of store_heads(). With Part the results are sums
+// for attention_sum.
+template <int BQ, int DM, int KG, int Threads, int Uneven, int Part, class Epi>
 struct AttentionResults {
   static constexpr int LDC = DM + 8;                                         // of sums in shared memory, in floats
   static constexpr int kHalves = BQ < 16 ? 1 : 2;                            // of a fragment's rows that count
@@ -219,8 +222,8 @@ struct AttentionResults {
       }
       return x;
     };
-    store_heads<BQ, DM, Threads, kAtOnce, Epi>(t, a, tile, tile.batch(a.rows) + tile.split * a.batch, first, tid,
-                                               joined);
+    store_heads<BQ, DM, Threads, kAtOnce, Uneven, Epi>(t, a, tile, tile.batch(a.rows) + tile.split * a.batch, first,
+                                                       tid, joined);
   }
 };
 
