@@ -47,8 +47,8 @@ struct ConvStrip {
     t.wait_for_inputs();
     BoxGroup<T> group(t);
     // No more tiles follow, and there are never more stages than a split has. Where the compiler knows that, and sums
-    // go to memory as they are, ptxas has the products wait for each other: it moves reads of the sums among them.
-    const bool more = stages > a.split_k;
+    // are only rounded, ptxas has the products wait for each other: it moves reads of the sums among them.
+    const bool more = Epi::kLength == 0 && stages > a.split_k;
     multiply_and_store<T, Epi>(t, a.out, a.epi, {split, m0, n * BN, a.positions, a.out_channels},
                                [&](typename T::Acc& acc) { group.run(stages, a.boxes - kt0 * KG, more, acc); });
   }

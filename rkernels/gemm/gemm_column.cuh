@@ -97,9 +97,9 @@ struct GemmColumn {
       if (s > 0) boxes.done();
     }
     rt::multiplied(acc);
-    // There is always a stage. Where the compiler knows that, and sums go to memory as they are, ptxas has the products
-    // wait for each other: it moves reads of the sums among them.
-    if (count > 0) boxes.done();
+    // There is always a stage. Where the compiler knows that, and sums are only rounded, ptxas has the products wait
+    // for each other: it moves reads of the sums among them.
+    if (Epi::kLength > 0 || count > 0) boxes.done();
   }
 };
 
