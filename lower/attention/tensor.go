@@ -83,12 +83,21 @@ func (a *attention) products(b *build.Builder) int64 {
 	return b.Precision().Products()
 }
 
-// tensorCandidate binds attention_mma. With splits it leaves its sums in t.Out, which is one of partialSums.
+// tensorCandidate binds attention_mma. With splits it leaves its sums in t.Out, which is one of partialSums. On a target
+// with too little shared memory for the shape fewer groups of warps take the keys.
 func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int64, t *tails.Tail) *roperator.Candidate {
 	c := a.split(a.rows(s.bq), splits, t)
+	instance := func() *rkernels.Instance {
+		return b.Instance("attention_mma", a.elem, s.bq, a.size(), s.kg, s.kt, s.wq, a.products(b), c.masked, c.part,
+			a.loadMode(), t.Functor)
+	}
+	inst := instance()
+	for inst != nil && inst.Shared() > b.Target().SharedPerTask && s.kg > 1 {
+		s.kg /= 2
+		inst = instance()
+	}
 	return &roperator.Candidate{
-		Inst: b.Instance("attention_mma", a.elem, s.bq, a.size(), s.kg, s.kt, s.wq, a.products(b), c.masked, c.part,
-			a.loadMode(), t.Functor),
+		Inst:  inst,
 		Tasks: int(c.rows.tasks()), Args: c.args, Live: a.live, Reads: c.reads,
 		Writes: []roperator.Access{{View: t.Out, Box: c.outBox}},
 		Work:   a.tensorWork(s, c.rows, a.products(b), c.masked == 1, t),
