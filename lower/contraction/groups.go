@@ -246,7 +246,7 @@ func (s TileShape) RingFlops(out ir.DType, stages, busy float64) float64 {
 }
 
 // JoinFlops is what it costs a strip of a product of 16 bits that two groups share k, in the same unit: they meet, and
-// such strips leave less shared memory to the launch behind them. ResNet-50 takes 169 instead of 172 us where four of its
+// such strips leave less shared memory to the launch behind them. ResNet-50 takes 169 instead of 173 us where four of its
 // products do without that (bench/results/h200-changes.json, groups that share k, in products of few stages).
 func (s TileShape) JoinFlops(out ir.DType) float64 {
 	if s.kg == 1 || !isHalf(s.multiplied) || !isHalf(out) {

@@ -108,7 +108,7 @@ const (
 	// multiprocessor, so that the launch that adds up starts when they have ended.
 	apartLatencies = 4
 	// productMoves is how many times as long partial sums of products of 16 bits take to be written and read as L2 takes
-	// for so many bytes. Counted once, 128×3072 by 768 is split in eight, which takes 5.4 us, where five parts take 4.9
+	// for so many bytes. Counted once, 128×3072 by 768 is split in eight, which takes 5.4 us, where five parts take 5.0
 	// (bench/results/h200-changes.json, long sums).
 	productMoves = 2
 	// bulkShare is the part of the time of threads' copies that a tile's operands take to come where the loader copies
