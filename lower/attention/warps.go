@@ -4,7 +4,6 @@ import (
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/tails"
-	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schema"
 )
@@ -25,17 +24,11 @@ func (a *attention) usefulWarps(b *build.Builder, splits int64) []*headRows {
 		return nil
 	}
 	out := []*headRows{r}
-	if many := a.manyTiles(b.Target()); splits == 1 && many.run > 1 {
-		out = append(out, many)
+	many := *r
+	if many.setRun(int64(b.Target().VEUs), a.joined); splits == 1 && many.run > 1 {
+		out = append(out, &many)
 	}
 	return out
-}
-
-// manyTiles are tiles of attention_warps, of which each vEU has several.
-func (a *attention) manyTiles(t *target.Target) *headRows {
-	r := a.rows(warpsShape.bq)
-	r.setRun(int64(t.VEUs), a.joined)
-	return r
 }
 
 // warpsCandidate binds attention_warps. With splits it leaves its sums in t.Out, which is one of partialSums.
