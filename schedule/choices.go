@@ -27,8 +27,9 @@ type choice struct {
 
 // admit lists, per rOperator, the candidates that can be used. All vEUs have as many threads as the
 // largest rTask of the plan needs, and that bounds the registers of all others; the number of threads is
-// chosen such that every rOperator has a candidate and the sum of their times is least.
-func admit(g *roperator.Graph, spec *device.Spec, costs profiler.Costs) ([][]choice, error) {
+// chosen such that every rOperator has a candidate and the sum of their times is least. alone are those that launches of
+// a single rOperator can have besides.
+func admit(g *roperator.Graph, spec *device.Spec, costs profiler.Costs) (usual, alone [][]choice, err error) {
 	var l diag.List
 	all := make([][]choice, len(g.Ops))
 	sizes, weights := map[int]bool{}, streamedWeights(g)
@@ -48,9 +49,37 @@ func admit(g *roperator.Graph, spec *device.Spec, costs profiler.Costs) ([][]cho
 		}
 	}
 	if err := l.Err(); err != nil || len(g.Ops) == 0 {
-		return nil, err
+		return nil, nil, err
 	}
-	return bestThreads(g, spec, all, sizes)
+	if usual, err = bestThreads(g, spec, all, sizes); err != nil {
+		return nil, nil, err
+	}
+	return usual, beyond(all, usual), nil
+}
+
+// usualThreads is the most threads of a vEU with which each may have 168 registers, as the largest tiles need.
+const usualThreads = 384
+
+// beyond lists the candidates of all that are not among the usual ones, since they have so many threads that others would
+// lack registers, but have kernels of their own in launches of a single rOperator: those that multiply by warp groups, and
+// stream nothing.
+func beyond(all, usual [][]choice) [][]choice {
+	threads := usualThreads
+	for _, choices := range usual {
+		for i := range choices {
+			threads = max(threads, choices[i].needs.Threads)
+		}
+	}
+	out := make([][]choice, len(all))
+	for op, choices := range all {
+		for i := range choices {
+			ch := &choices[i]
+			if ch.multipliesByGroups() && ch.needs.Threads > threads && ch.needs.StreamStep == 0 && !ch.special() {
+				out[op] = append(out[op], *ch)
+			}
+		}
+	}
+	return out
 }
 
 func newChoice(i int, c *roperator.Candidate, spec *device.Spec, costs profiler.Costs, weights int64) choice {

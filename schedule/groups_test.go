@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/vdevice"
 	"github.com/rammerc/rammerc/vdevice/vdevicetest"
@@ -15,14 +16,10 @@ import (
 func TestWarpGroupsOfEarlierWaves(t *testing.T) {
 	g := chain(2, 1)
 	for i, name := range []string{"one", "other"} {
-		inst := *vdevicetest.Instance(256, 0, 168)
-		kernel := *inst.Kernel
-		kernel.Name, kernel.OnlyArch = name, 90
-		inst.Kernel = &kernel
-		g.Ops[i].Candidates[0].Inst = &inst
+		g.Ops[i].Candidates[0].Inst = groupsInstance(name, 256, 168)
 	}
 	spec := deviceOf(t, "h200")
-	choices, err := admit(g, spec, model.New(spec, g))
+	choices, _, err := admit(g, spec, model.New(spec, g))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +35,49 @@ func TestWarpGroupsOfEarlierWaves(t *testing.T) {
 		second, _ := s.pick(waves[1], fastest)
 		if got := s.groupsFactor(second, cur); got != want {
 			t.Errorf("%v: the second wave takes %v times as long, want %v", kind, got, want)
+		}
+	}
+}
+
+// groupsInstance is an instance of a kernel that multiplies by warp groups.
+func groupsInstance(name string, threads, registers int) *rkernels.Instance {
+	inst := *vdevicetest.Instance(threads, 0, registers)
+	kernel := *inst.Kernel
+	kernel.Name, kernel.OnlyArch = name, 90
+	inst.Kernel = &kernel
+	return &inst
+}
+
+// A tile of so many threads that these have no registers for another rOperator is for a launch of its own, in every kind
+// of plan that has such launches, and for no rProgram. Where two rOperators share a launch neither has it.
+func TestTilesOfLaunchesOfOne(t *testing.T) {
+	spec := deviceOf(t, "h200")
+	for _, c := range []struct {
+		plan   string
+		beside int
+		taken  bool
+	}{{PlanWaves, 1, true}, {PlanGraph, 1, true}, {PlanWaves, 2, false}, {PlanRProgram, 1, false}} {
+		g, costs := chain(3, c.beside), table{}
+		for _, op := range g.Ops {
+			usual, tall := op.Candidates[0], *op.Candidates[0]
+			usual.Inst = groupsInstance("usual", 256, 168)
+			costs[usual] = 5000
+			if op.ID%3 != 1 {
+				continue
+			}
+			tall.Inst = groupsInstance("tall", 448, 128)
+			op.Candidates = append(op.Candidates, &tall)
+			costs[&tall] = 4000
+		}
+		plan, err := Schedule(g, spec, costs, Options{Plan: c.plan})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := vdevice.Verify(plan); err != nil {
+			t.Errorf("%s: %v", c.plan, err)
+		}
+		if taken := plan.Pick[1] == 1; taken != c.taken {
+			t.Errorf("%s of %d chains: the rOperator has its tile of more threads: %t", c.plan, c.beside, taken)
 		}
 	}
 }

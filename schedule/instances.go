@@ -28,10 +28,11 @@ func (p *planner) withFewerInstances(plan *vdevice.Plan) *vdevice.Plan {
 	}
 	s := &sparer{planner: p, best: plan, left: mostSparer,
 		limit: (1 + spared) * p.time(plan), predicted: (1 + spared) * Time(plan, p.prediction)}
-	for _, choices := range p.plain {
-		keys, times := make([]string, len(choices)), map[string]float64{}
-		for i := range choices {
-			key, t := choices[i].c.Inst.Key(), s.ownTime(&choices[i])
+	for op := range p.plain {
+		s.choices = append(s.choices, p.inPlan(plan, op))
+		keys, times := make([]string, len(s.choices[op])), map[string]float64{}
+		for i, ch := range s.choices[op] {
+			key, t := ch.c.Inst.Key(), s.ownTime(ch)
 			if before, known := times[key]; !known || t < before {
 				times[key] = t
 			}
@@ -47,9 +48,10 @@ func (p *planner) withFewerInstances(plan *vdevice.Plan) *vdevice.Plan {
 // sparer looks for a plan with fewer rKernel instances.
 type sparer struct {
 	*planner
-	keys  [][]string           // of the instances of plain
-	times []map[string]float64 // per rOperator: the least that it takes by itself with the instance of a key
-	best  *vdevice.Plan
+	choices [][]*choice          // per rOperator: what it can have where it is
+	keys    [][]string           // of their instances
+	times   []map[string]float64 // per rOperator: the least that it takes by itself with the instance of a key
+	best    *vdevice.Plan
 	// The time that a plan may take, by the costs by which plans are chosen and by those of finished ones.
 	limit, predicted float64
 	left             int // so many plans are made at most
@@ -94,31 +96,50 @@ func crowdsOf(plan *vdevice.Plan) (kinds []vdevice.KernelClass) {
 // since another one changes what suits those beside them. It is nil where an rOperator has no other.
 func (s *sparer) without(keys []string) *vdevice.Plan {
 	kept := map[string]bool{}
-	for op := range s.plain {
+	for op := range s.choices {
 		kept[pickedKey(s.best, op)] = true
 	}
 	for _, key := range keys {
 		delete(kept, key)
 	}
 	q := *s.planner
-	q.plain = make([][]choice, len(s.plain))
-	for op, choices := range s.plain {
+	q.plain, q.alone = make([][]choice, len(s.plain)), make([][]choice, len(s.plain))
+	for op, choices := range s.choices {
 		mine := pickedKey(s.best, op)
 		stays, most := kept[mine], (1+spareEach)*s.times[op][mine]
 		for i, ch := range choices {
-			if stays && ch.index == s.best.Pick[op] || !stays && kept[s.keys[op][i]] && s.ownTime(&choices[i]) <= most {
-				q.plain[op] = append(q.plain[op], ch)
+			switch {
+			case !(stays && ch.index == s.best.Pick[op] || !stays && kept[s.keys[op][i]] && s.ownTime(ch) <= most):
+			case i < len(s.plain[op]):
+				q.plain[op] = append(q.plain[op], *ch)
+			default:
+				q.alone[op] = append(q.alone[op], *ch)
 			}
 		}
 		switch {
 		case len(q.plain[op]) > 0:
-		case stays: // it has a candidate for operands on chip or for tagged words
-			q.plain[op] = choices
+		case stays: // it has a candidate for operands on chip, for tagged words, or for a launch of its own
+			q.plain[op] = s.plain[op]
 		default:
 			return nil
 		}
 	}
 	return q.alike(s.best)
+}
+
+// inPlan are the candidates that an rOperator can have where it is in the plan: the usual ones, and behind them those for
+// launches of a single rOperator if it has one of these.
+func (p *planner) inPlan(plan *vdevice.Plan, op int) (out []*choice) {
+	for i := range p.plain[op] {
+		out = append(out, &p.plain[op][i])
+	}
+	has := func(ch choice) bool { return ch.index == plan.Pick[op] }
+	if slices.ContainsFunc(p.alone[op], has) {
+		for i := range p.alone[op] {
+			out = append(out, &p.alone[op][i])
+		}
+	}
+	return out
 }
 
 // ownTime is what an rOperator takes by itself, and its part of a device that it shares.

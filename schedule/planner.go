@@ -17,6 +17,7 @@ type planner struct {
 	prediction              profiler.Costs // of finished plans
 	ops                     *opGraph
 	plain, resident, staged [][]choice // per rOperator
+	alone                   [][]choice // likewise, for launches of a single rOperator
 	forClusters             [][]choice // likewise, for data that stay in a cluster
 	worded                  [][]choice // likewise, for rows in tagged words
 	waves                   [][]int32  // of the policy
@@ -31,11 +32,11 @@ type planner struct {
 }
 
 func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, policy Policy) (*planner, error) {
-	choices, err := admit(g, spec, costs)
+	choices, alone, err := admit(g, spec, costs)
 	if err != nil {
 		return nil, err
 	}
-	p := &planner{g: g, spec: spec, costs: costs, prediction: profiler.PredictionOf(costs), ops: newOpGraph(g)}
+	p := &planner{g: g, spec: spec, costs: costs, prediction: profiler.PredictionOf(costs), ops: newOpGraph(g), alone: alone}
 	if len(g.Loops) > 0 {
 		return p, newParts(p, spec, costs, policy)
 	}
@@ -49,6 +50,7 @@ func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, pol
 // data travel in tagged words.
 func (p *planner) scheduler(resident bool) *scheduler {
 	s := newScheduler(p.g, p.spec, p.ops, p.plain)
+	s.alone = p.alone
 	s.costs, s.fastOnly, s.groupsAlone, s.shared = p.costs, p.fastOnly, p.groupsAlone, p.shared
 	if resident {
 		s.inClusters(p.cluster)
@@ -211,11 +213,17 @@ func (p *planner) launches(how *streaming, chosen []*choice) *vdevice.Plan {
 	return s.ofNodes(s.nodes(how, allOps(p.g), chosen), chosen)
 }
 
-// fastest is the fastest candidate of each rOperator.
+// fastest is the fastest candidate of each rOperator in a launch of its own.
 func (p *planner) fastest() []*choice {
 	chosen := make([]*choice, len(p.g.Ops))
 	for op := range chosen {
 		chosen[op] = fastest(p.plain[op])
+		if len(p.alone[op]) == 0 {
+			continue
+		}
+		if ch := fastest(p.alone[op]); ch.opTime < chosen[op].opTime {
+			chosen[op] = ch
+		}
 	}
 	return chosen
 }

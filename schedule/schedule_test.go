@@ -213,7 +213,7 @@ func TestPlacerTimeBoundsSimulation(t *testing.T) {
 		g := vdevicetest.Random(seed, 20)
 		spec := deviceOf(t, "emu4")
 		costs := model.New(spec, g)
-		choices, err := admit(g, spec, costs)
+		choices, _, err := admit(g, spec, costs)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,10 @@
 package schedule
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/vdevice"
+)
 
 // leastRefinement is the part of a wave's time that another candidate must save. Estimates are no more exact than
 // that, and another rKernel is more code to fetch.
@@ -70,6 +74,15 @@ func (s *scheduler) crowding(wave []int32, blocks int) []picked {
 		out[i] = picked{op, s.pickOne(op, func(choices []choice) *choice { return fastestOf(choices, s.spec, blocks) })}
 	}
 	return out
+}
+
+// byItself is the fastest candidate, in so many blocks, that is for launches of a single rOperator, nil if the wave has
+// none.
+func (s *scheduler) byItself(wave []int32, kind vdevice.SegmentKind, blocks int) *choice {
+	if kind != vdevice.Waves || len(wave) != 1 || s.alone == nil || len(s.alone[wave[0]]) == 0 {
+		return nil
+	}
+	return fastestOf(s.alone[wave[0]], s.spec, blocks)
 }
 
 // picked is an rOperator of a wave with the candidate that is to carry it out.

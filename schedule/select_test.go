@@ -137,7 +137,7 @@ func TestResidentCandidatesStay(t *testing.T) {
 	last := oneOp(m, 4, 1)
 	last[0].Inst, last[1].Inst = vdevicetest.Instance(256, 0, 64), vdevicetest.Instance(1024, 0, 64)
 	costs[last[0]], costs[last[1]] = 5000, 100
-	choices, err := admit(m.G, deviceOf(t, "h200"), costs)
+	choices, _, err := admit(m.G, deviceOf(t, "h200"), costs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestRoomBesideImports(t *testing.T) {
 		}
 	}
 	costs[&large] = 1
-	choices, err := admit(g, spec, costs)
+	choices, _, err := admit(g, spec, costs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestSmallerStages(t *testing.T) {
 			m.Stream(wants[0], 8<<10, 8<<10)
 			m.Stream(wants[1], 8<<10, 8<<10)
 			costs[wants[0]], costs[wants[1]] = 1e5, 2e5
-			choices, err := admit(m.G, deviceOf(t, "h200"), costs)
+			choices, _, err := admit(m.G, deviceOf(t, "h200"), costs)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,6 +18,7 @@ type scheduler struct {
 	spec         *device.Spec // the device, as far as it is used
 	ops          *opGraph
 	choices      [][]choice // per rOperator: what may be picked
+	alone        [][]choice // the planner's
 	residence    *residence
 	costs        profiler.Costs
 	cluster      int          // vEUs in a cluster; 0: there are none
@@ -238,7 +239,7 @@ func joinLaunches(groups []*group) []*group {
 // the best of three selections: the fastest candidates, the most efficient ones, and, beyond the paper, those that
 // are fastest on the share of the device that each rOperator can expect. Where the fastest ones are too many kinds of
 // tiles of warp groups, there is a selection without such tiles, and with groupsAlone one for each rOperator in which it
-// is the only one that has them.
+// is the only one that has them. A launch of one rOperator may also have a candidate that is for these.
 func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *trial {
 	found := map[*choice]*deps{}
 	fast, tasks := s.pick(wave, fastest)
@@ -254,6 +255,9 @@ func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *tria
 		if s.groupsAlone {
 			others = append(others, groupsOfOne(fast, without)...)
 		}
+	}
+	if ch := s.byItself(wave, cur.group.kind, base.usable()); ch != nil {
+		others = append(others, []picked{{wave[0], ch}})
 	}
 	if others == nil {
 		return best

@@ -76,6 +76,11 @@ type verifier struct {
 	seg    []int32  // per rOperator: its segment, -1 for none
 	orders []*order // per segment
 	found  findings
+	// The kernels, what decides of which one a launch is, and what each launch of each segment needs: from the first
+	// segment on that is looked at.
+	kernels  []Kernel
+	rule     *kernelRule
+	launches [][]Needs
 }
 
 // shape checks that the plan can be walked at all.

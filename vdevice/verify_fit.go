@@ -168,13 +168,24 @@ func (v *verifier) fits(segment int, s Segment) {
 	if n := len(p.Steps); n > most {
 		report("uses %d vEUs, %s has %d%s", n, v.plan.Spec.Name, v.plan.Spec.VEUs(), have)
 	}
-	// All segments are launches of the same kernel, so they have its threads, registers and size of stages.
-	n, all := p.Needs(), v.plan.needs()
-	n.Threads, n.Registers = all.Threads, all.Registers
-	if n.StreamStep > 0 {
-		n.StreamStep = all.StreamStep
+	// Launches have the threads, the registers and the size of stages of their kernel.
+	if v.kernels == nil {
+		rule := v.plan.kernelRule()
+		v.rule, v.launches = &rule, v.plan.launchNeeds()
+		v.kernels = v.plan.kernelsOf(rule, v.launches)
 	}
-	for _, lack := range n.LackingOn(v.plan.Spec) {
-		report("needs %s", lack)
+	reported := map[string]bool{}
+	for _, n := range v.launches[segment] {
+		k := &v.kernels[v.rule.kernelOf(v.kernels, n)].Needs
+		n.Threads, n.Registers = k.Threads, k.Registers
+		if n.StreamStep > 0 {
+			n.StreamStep = k.StreamStep
+		}
+		for _, lack := range n.LackingOn(v.plan.Spec) {
+			if !reported[lack] {
+				report("needs %s", lack)
+			}
+			reported[lack] = true
+		}
 	}
 }
