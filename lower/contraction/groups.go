@@ -177,9 +177,9 @@ func (s TileShape) GroupDepth() int64 {
 // column of a stage in two cycles, and a group takes stripLeast for a stage at least, or half of that where another one
 // multiplies meanwhile. Operands come with sharedBytes a cycle where all multiprocessors take some at once, and faster to
 // a part of them, by its size to the power of sharing; with weights out of DRAM they come with deepBytes. Numbers of 32
-// bits leave at stripDrain a cycle, or at sharedDrain where groups add them up first, and those of 16 bits at narrowDrain.
-// Those of 8 bits count as much as these, but as sharedDrain where threads do not store them by themselves, in tiles of
-// more than drainedAlone columns.
+// bits leave at stripDrain a cycle, or at sharedDrain where groups add them up first, sharedHalves of them if they are of
+// products of 16 bits, and those of 16 bits at narrowDrain. Those of 8 bits count as much as these, but as sharedDrain
+// where threads do not store them by themselves, in tiles of more than drainedAlone columns.
 // What ringLeast, ringLatency and ringAhead are says RingFlops, and what joinCycles is JoinFlops.
 const (
 	cyclesPerColumn = 2
@@ -189,6 +189,7 @@ const (
 	deepBytes       = 31
 	stripDrain      = 8
 	sharedDrain     = 6
+	sharedHalves    = 6.7
 	narrowDrain     = 12
 	ringLeast       = 500
 	ringLatency     = 1500
@@ -209,6 +210,8 @@ func (s TileShape) stripFlops(out ir.DType, stages, busy float64) float64 {
 		drain = sharedDrain
 	case out.Size() < ir.Float32.Size():
 		drain = narrowDrain
+	case s.kg > 1 && isHalf(s.multiplied):
+		drain = sharedHalves
 	case s.kg > 1:
 		drain = sharedDrain
 	}
