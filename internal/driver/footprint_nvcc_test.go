@@ -1,10 +1,8 @@
 package driver
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,7 +105,17 @@ func smallInstances(t *testing.T, path, precision string) string {
 	if r.Summary.Serialised > 0 {
 		t.Errorf("ptxas serialises the products of warp groups in %d kernels", r.Summary.Serialised)
 	}
-	plans, err := filepath.Glob(filepath.Join(o.Out, "*.plan.json"))
+	plan, instances := planIn(t, o.Out)
+	if measured != len(instances) {
+		t.Errorf("code of %d instances, the plan has %d: %v", measured, len(instances), r.Code)
+	}
+	return plan
+}
+
+// planIn is the plan of a library as text, and the names of its instances.
+func planIn(t *testing.T, folder string) (text string, instances map[string]bool) {
+	t.Helper()
+	plans, err := filepath.Glob(filepath.Join(folder, "*.plan.json"))
 	if err != nil || len(plans) != 1 {
 		t.Fatalf("plans %v, %v", plans, err)
 	}
@@ -121,14 +129,11 @@ func smallInstances(t *testing.T, path, precision string) string {
 	if err := json.Unmarshal(plan, &parsed); err != nil {
 		t.Fatal(err)
 	}
-	instances := map[string]bool{}
+	instances = map[string]bool{}
 	for _, op := range parsed.Ops {
 		instances[op.Instance] = true
 	}
-	if measured != len(instances) {
-		t.Errorf("code of %d instances, the plan has %d: %v", measured, len(instances), r.Code)
-	}
-	return string(plan)
+	return string(plan), instances
 }
 
 // TestCodeOfDigitsIsSmall: what most code is, once an inference, it has to be fetched for.
@@ -154,8 +159,11 @@ func TestCodeOfLargeTilesIsSmall(t *testing.T) {
 	} {
 		t.Run(precision, func(t *testing.T) {
 			t.Parallel()
-			plan := ""
-			for _, model := range largeTiles(t, precision == "strict") {
+			plan, models := "", largeTiles(t, precision == "strict")
+			if precision == "tf32" {
+				models = append(models, manyImages(t))
+			}
+			for _, model := range models {
 				plan += smallInstances(t, model, precision)
 			}
 			for _, tile := range tiles {
@@ -200,8 +208,47 @@ func TestBareConvolutions(t *testing.T) {
 	checkProducts(t, g, "fp16")
 }
 
+// TestTilesOfThreeGroups: tiles of 192 rows have fewer registers for a thread, and are taken where these are enough: for
+// sums that are only rounded, behind which a bias, and behind which a residual is added.
+func TestTilesOfThreeGroups(t *testing.T) {
+	needMeasuredNVCC(t)
+	for precision, widest := range map[string]string{"fp16": "BM192_BN192", "tf32": "BM192_BN128"} {
+		t.Run(precision, func(t *testing.T) {
+			t.Parallel()
+			g := &graphMaker{&onnxpb.GraphProto{Name: proto.String("tall")}}
+			g.Input = append(g.Input, floats("x", 2112, 768))
+			g.weights("first", 768, 768)
+			at := g.node("MatMul", "y", "x", "first").Output[0] // one behind the other, so that each has its own launch
+			for _, n := range []int64{2304, 1536, 1152} {       // which are 132 tiles of 192 rows
+				from, to, bias, bare := fmt.Sprint("from", n), fmt.Sprint("to", n), fmt.Sprint("bias", n), fmt.Sprint("bare", n)
+				g.weights(from, 768, n)
+				g.weights(to, n, 768)
+				g.weights(bias, n)
+				for _, added := range []string{"", bias, bare} {
+					name := bare
+					if added != "" {
+						name = "behind " + added
+					}
+					g.node("MatMul", name, at, from)
+					if added != "" {
+						g.node("Add", name+", added", name, added)
+						name += ", added"
+					}
+					at = "next " + name
+					g.node("MatMul", at, name, to)
+				}
+			}
+			g.Output = append(g.Output, floats(at, 2112, 768))
+			if plan, _ := planIn(t, checkProducts(t, g, precision)); !strings.Contains(plan, widest) {
+				t.Errorf("no product has %s", widest)
+			}
+		})
+	}
+}
+
 // checkProducts compiles the model for sm_90, where no registers may be spilled, and no product may wait for another one.
-func checkProducts(t *testing.T, g *graphMaker, precision string) {
+// It returns the library's folder.
+func checkProducts(t *testing.T, g *graphMaker, precision string) string {
 	t.Helper()
 	o := CompileOptions{Out: t.TempDir(), Target: "sm_90", Offline: true, Emit: EmitLibrary, Precision: precision}
 	o.Path = g.write(t)
@@ -213,6 +260,7 @@ func checkProducts(t *testing.T, g *graphMaker, precision string) {
 		t.Errorf("%d bytes of registers are spilled, products of %d kernels serialised", r.Summary.SpilledBytes,
 			r.Summary.Serialised)
 	}
+	return o.Out
 }
 
 // largeTiles are models of an image's convolutions and of a wide product, with activations behind them. They are one
@@ -235,18 +283,30 @@ func largeTiles(t *testing.T, together bool) []string {
 	return []string{g.write(t), h.write(t), k.write(t), l.write(t)}
 }
 
-// taps are convolutions whose filters have nine taps for each place of so many images, and of groups. Those of few images
-// are strips, and those of many take turns unless channels fill no boxes.
-func (g *graphMaker) taps(images, channels int64) {
+// manyImages is a model of a convolution that is conv_taps in tf32.
+func manyImages(t *testing.T) string {
+	t.Helper()
+	g := &graphMaker{&onnxpb.GraphProto{Name: proto.String("many")}}
+	g.Output = append(g.Output, floats(g.places(34, 144), 34, 128, 28, 28))
+	return g.write(t)
+}
+
+// places is what a convolution makes whose filter has nine taps for each place of so many images. Few images are strips,
+// and many take turns unless channels fill no boxes.
+func (g *graphMaker) places(images, channels int64) string {
 	g.Input = append(g.Input, floats("places", images, 128, 28, 28))
 	g.weights("w7", channels, 128, 1, 1)
 	g.weights("w5", 128, channels, 3, 3)
-	g.weights("w6", 128, 16, 3, 3)
 	g.node("Conv", "c7", "places", "w7")
 	g.node("Relu", "a7", "c7")
 	ints(g.node("Conv", "c5", "a7", "w5"), "pads", 1, 1, 1, 1)
-	g.node("HardSwish", "a5", "c5")
-	groups := g.node("Conv", "c6", "a5", "w6")
+	return g.node("HardSwish", "a5", "c5").Output[0]
+}
+
+// taps are places, and a convolution of groups of them.
+func (g *graphMaker) taps(images, channels int64) {
+	g.weights("w6", 128, 16, 3, 3)
+	groups := g.node("Conv", "c6", g.places(images, channels), "w6")
 	ints(groups, "pads", 1, 1, 1, 1)
 	groups.Attribute = append(groups.Attribute, &onnxpb.AttributeProto{Name: proto.String("group"),
 		Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(8)})
@@ -282,63 +342,4 @@ func (g *graphMaker) convolutions() {
 	g.node("Sigmoid", "s3", "c3")
 	g.node("Mul", "y1", "c3", "s3")
 	g.Output = append(g.Output, floats("y1", 8, 320, 56, 56))
-}
-
-// write is the path of a file that holds the model.
-func (g *graphMaker) write(t *testing.T) string {
-	t.Helper()
-	m := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: g.GraphProto,
-		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
-	data, err := proto.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "tiles.onnx")
-	if err := os.WriteFile(path, data, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// graphMaker puts a graph together.
-type graphMaker struct{ *onnxpb.GraphProto }
-
-// floats declares a tensor of float32.
-func floats(name string, dims ...int64) *onnxpb.ValueInfoProto {
-	shape := &onnxpb.TensorShapeProto{}
-	for _, d := range dims {
-		shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{
-			Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: d},
-		})
-	}
-	return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
-		TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: shape},
-	}}}
-}
-
-// weights adds a constant of small numbers.
-func (g *graphMaker) weights(name string, dims ...int64) {
-	n := int64(1)
-	for _, d := range dims {
-		n *= d
-	}
-	var raw []byte
-	for i := range n {
-		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(i%7-3)))
-	}
-	g.Initializer = append(g.Initializer, &onnxpb.TensorProto{
-		Name: proto.String(name), Dims: dims, DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), RawData: raw,
-	})
-}
-
-// node adds a node with one output, whose name it has too.
-func (g *graphMaker) node(op, out string, in ...string) *onnxpb.NodeProto {
-	n := &onnxpb.NodeProto{OpType: proto.String(op), Name: proto.String(out), Input: in, Output: []string{out}}
-	g.Node = append(g.Node, n)
-	return n
-}
-
-func ints(n *onnxpb.NodeProto, name string, x ...int64) {
-	n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: proto.String(name),
-		Type: onnxpb.AttributeProto_INTS.Enum(), Ints: x})
 }

@@ -182,6 +182,9 @@ func (m *splitModel) time(splits int64) float64 {
 	}
 	least := math.Inf(1)
 	for _, s := range m.shapes {
+		if s.LacksRegisters(splits > 1, 0, false) { // most sums that are not partial ones are more than rounded
+			continue
+		}
 		tasks := m.tasks(s) * splits
 		multiply := s.multiplyTime(t, m.elements, out, depth, t.Busy(tasks)) * perSM
 		bytes := float64(s.BM*depth)*float64(m.elements.Left.Size()) +

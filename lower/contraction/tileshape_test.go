@@ -108,6 +108,32 @@ func TestRingsRunOut(t *testing.T) {
 	}
 }
 
+// TestLacksRegisters: of tiles of three groups the widest are for sums that are only rounded, and those of 128 columns for
+// what adds no rows in 16 bits. All others take every epilogue.
+func TestLacksRegisters(t *testing.T) {
+	for _, c := range []struct {
+		rows, columns int64
+		d             ir.DType
+		plain         bool
+		bytes         float64
+		lacks         bool
+	}{
+		{128, 192, ir.Float16, false, 2, false},
+		{192, 192, ir.Float16, true, 0, false},
+		{192, 192, ir.Float16, false, 0, true},
+		{192, 192, ir.Float32, true, 0, true},
+		{192, 128, ir.Float16, false, 0, false},
+		{192, 128, ir.Float16, false, 2, true},
+		{192, 128, ir.Float32, false, 4, false},
+		{192, 96, ir.Int8, false, 1, false},
+	} {
+		s := TileShape{BM: c.rows, BN: c.columns, kg: 1, multiplied: c.d, groups: true, wide: 1}
+		if lacks := s.LacksRegisters(c.plain, c.bytes, false); lacks != c.lacks {
+			t.Errorf("%dx%d of %v, %v bytes added: lacks registers: %t", c.rows, c.columns, c.d, c.bytes, lacks)
+		}
+	}
+}
+
 // TestSplitProducts are 128x3072 by 768 and 196x1536 by 384 in float16. On an H200 the first was fastest in five parts of
 // those timed, and the second whole (long sums in bench/results/h200-changes.json).
 func TestSplitProducts(t *testing.T) {

@@ -50,7 +50,7 @@ func (c *convolution) stripCandidates(b *build.Builder, shapes []contraction.Til
 	splits int64) []*roperator.Candidate {
 	var out []*roperator.Candidate
 	for _, s := range shapes {
-		if !s.LateRows(t.BytesPerElement()) {
+		if bytes := t.BytesPerElement(); !s.LateRows(bytes) && !s.LacksRegisters(t.OnlyRounds(), bytes, false) {
 			out = append(out, c.stripCandidate(b, s, t, splits))
 		}
 	}

@@ -134,7 +134,7 @@ func gemmCandidates(b *build.Builder, shapes []contraction.TileShape, p contract
 	packed := map[packing]roperator.View{}
 	var out []*roperator.Candidate
 	for _, s := range shapes {
-		if s.LateRows(t.BytesPerElement()) {
+		if bytes := t.BytesPerElement(); s.LateRows(bytes) || s.LacksRegisters(t.OnlyRounds(), bytes, p.Norm() != 0) {
 			continue
 		}
 		c := &gemmCandidate{p: p, s: s, splits: splits, tail: t, b: p.B}

@@ -281,6 +281,9 @@ func (t *Tail) BytesPerElement() float64 {
 	return float64(n)
 }
 
+// OnlyRounds reports whether the epilogue does no more to a sum than to make it a number of the result's type.
+func (t *Tail) OnlyRounds() bool { return functor.Length(t.Functor.Roots[0]) == 0 }
+
 // Prologue is the functor that an input element of type d goes through when it is loaded, and its arguments. A nil e
 // leaves elements as they are.
 func Prologue(d ir.DType, e *functor.Expr) (*functor.Functor, rkernels.Struct) {

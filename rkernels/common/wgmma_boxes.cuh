@@ -200,7 +200,8 @@ RT_DEVICE void clear_sums(typename T::Acc& acc) {
 template <class T, class Epi, class Run>
 RT_DEVICE void multiply_and_store(const rt::Task& t, const rt::Operand3& out, const typename Epi::Args& epi,
                                   const TilePlace& tile, const Run& run) {
-  constexpr Held kHeld = {128, 64};
+  constexpr Held kHeld =
+      T::kGroups > 2 ? Held{64, 32} : Held{128, 64};  // of three groups, threads have fewer registers
   const typename T::At at(t.tid);
   typename T::Acc acc;
   const auto multiply = [&] {

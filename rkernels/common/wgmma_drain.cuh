@@ -97,7 +97,7 @@ class GroupDrain {
     return std::is_empty_v<Operand> || fit > all ? all : fit;
   }
   static constexpr int at_least_one(int n) { return n < 1 ? 1 : n; }
-  static constexpr int kMost = Parts > 1 || kMoves&& T::BN > 128 ? 64 : 128;
+  static constexpr int kMost = Parts > 1 || T::kGroups > 2 || kMoves&& T::BN > 128 ? 64 : 128;
   static constexpr int kColumns = at_least_one(kLoop && !kMoves ? (kUnrolled + kSets - 1) / kSets
                                                                 : held<Column>(kAlong, kMoves ? kMost : kMost / 2));
   static constexpr int kRows = kLoop && !kMoves ? kUnrolled : at_least_one(held<Row>(kTurns, kMost / 2));
