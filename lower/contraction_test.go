@@ -3,11 +3,13 @@ package lower
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
@@ -128,6 +130,35 @@ func randomConv(rng *rand.Rand) (in, body string) {
 	in = "%x: float32[" + strings.Join(shape, ",") + "]"
 	return in, weights("w", filter...) + fmt.Sprintf("%%y = %s(%%x, %%w) {group = %d, strides = [%s], dilations = [%s], pads = [%s]}",
 		op, group, strides[2:], dilations[2:], pads[2:])
+}
+
+// Products of more tiles than there are vEUs may have strips of several tiles, of which each vEU has one at most: those of
+// many rows, and those of few rows, which have tiles of their own.
+func TestWideStrips(t *testing.T) {
+	h200 := testTarget("h200")
+	for _, rows := range []int{32, 512} {
+		in := fmt.Sprintf("%%x: float16[%d,64]", rows)
+		body := strings.Replace(weights("w", 64, 64*(h200.VEUs+4)), "float32", "float16", 1) + "%y = MatMul(%x, %w)"
+		g, err := lowerStatic(parsed(t, in, body), h200, testKernels(), precision.Choice{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := roperator.Verify(g); err != nil {
+			t.Errorf("%d rows: %v", rows, err)
+		}
+		several := 0
+		for _, c := range g.Ops[len(g.Ops)-1].Candidates {
+			isWide := slices.ContainsFunc(c.Args, func(f rkernels.Field) bool {
+				return f.Name == "wide" && f.Value != arg.Int("wide", 1).Value
+			})
+			if isWide && c.Tasks <= h200.VEUs {
+				several++
+			}
+		}
+		if several == 0 {
+			t.Errorf("%d rows: no candidate has strips of several tiles", rows)
+		}
+	}
 }
 
 func TestUnsupportedContractionsAreNamed(t *testing.T) {

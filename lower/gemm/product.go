@@ -90,8 +90,10 @@ func LowerProduct(b *build.Builder, g *build.Group, p contraction.Product) error
 // second rOperator. boxed says that it is known to be tileable.
 func addGemm(b *build.Builder, g *build.Group, p contraction.Product, boxed bool) {
 	tasks := func(s contraction.TileShape) int64 {
-		return ir.Count(p.Batch) * build.CeilDiv(p.M, s.BM) * build.CeilDiv(p.N, s.BN)
+		return ir.Count(p.Batch) * build.CeilDiv(p.M, s.BM) * build.CeilDiv(build.CeilDiv(p.N, s.BN), s.Wide())
 	}
+	misfits := func(s contraction.TileShape) bool { return s.Strip() && !stripsFit(b, p, s, tasks(s)) }
+	var wide []contraction.TileShape
 	shapes := contraction.UsefulShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N)
 	if p.B.Buf.Kind == roperator.Const {
 		shapes = contraction.ForConstant(shapes)
@@ -100,20 +102,20 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product, boxed bool
 	if p.B.Buf.Kind == roperator.Const && p.Prologue == nil {
 		boxed = boxed || tileable(b, p)
 		groups := contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N, boxed)
-		shapes = append(shapes, slices.DeleteFunc(groups, func(s contraction.TileShape) bool {
-			return s.Strip() && !stripsFit(b, p, tasks(s))
-		})...)
+		wide = slices.DeleteFunc(contraction.WideStrips(groups, p.M, p.N, int64(b.Target().VEUs)), misfits)
+		shapes = append(shapes, slices.DeleteFunc(groups, misfits)...)
 	}
 	decide := shapes // which tell how many splits there are
 	if few := fewStrips(b, p); boxed && len(few) > 0 {
 		shapes, decide = append(shapes, few...), few
+		wide = append(wide, contraction.WideStrips(few, p.M, p.N, int64(b.Target().VEUs))...)
 	}
 	splits := contraction.SplitsFor(b.Target(), p.Elements, decide, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
 	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
 			tiles := shapes
-			if splits == 1 && p.Images == 0 {
-				tiles = append(tiles, contraction.WideStrips(shapes, p.M, p.N, int64(b.Target().VEUs))...)
+			if splits == 1 {
+				tiles = append(tiles, wide...)
 			}
 			out := gemmCandidates(b, tiles, p, t, splits)
 			if boxed && splits == 1 {

@@ -74,16 +74,15 @@ func normaliseAhead(b *build.Builder, g *build.Group, p *contraction.Product) {
 	p.Elements = contraction.ElementsOf(p.A, p.B, p.Multiplied)
 }
 
-// stripsFit reports whether so many strips may be candidates for a product that is tileable. Convolutions take them where
-// each is a vEU's only rTask, and in 16 bits for one image only: ResNet-50 with eight images takes 6 % longer with them
-// there. GoogLeNet takes 96 instead of 113 us in fp16 with them, ResNet-50 with eight images 704 instead of 717 us in
-// tf32, and 411 instead of 420 where it is quantised (bench/results/h200-changes.json, strips of convolutions, strips of
-// integers).
-func stripsFit(b *build.Builder, p contraction.Product, tasks int64) bool {
-	if p.Images == 0 {
-		return true
-	}
-	return (p.Images == 1 || p.Elements.Multiplied.Size() != ir.Float16.Size()) && tasks <= int64(b.Target().VEUs)
+// stripsFit reports whether so many strips of a shape may be candidates for a product that is tileable. Convolutions take
+// them where each is a vEU's only rTask, and strips of several tiles where they multiply integers. GoogLeNet takes 96
+// instead of 113 us in fp16 with them, and ResNet-50 with eight images 704 instead of 717 us in tf32, 392 instead of 402
+// in fp16, and 411 instead of 420 where it is quantised. With strips of several tiles it takes 368 instead of 392 us
+// there, but 431 instead of 396 in fp16 (bench/results/h200-changes.json, strips of convolutions, strips of several
+// images, strips of integers, wide strips of several images).
+func stripsFit(b *build.Builder, p contraction.Product, s contraction.TileShape, tasks int64) bool {
+	return p.Images == 0 ||
+		tasks <= int64(b.Target().VEUs) && (s.Wide() == 1 || p.Elements.Multiplied == ir.Int8)
 }
 
 // strip binds gemm_strip to the product.
