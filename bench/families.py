@@ -7,8 +7,8 @@
 The second form times the libraries OUT/lib/NAME.PRECISION, which scripts/gpu_families.sh has built, and what PyTorch
 calls for the same operator: cuBLAS, cuDNN or what scaled_dot_product_attention chooses among. It writes OUT/FAMILY.json
 and prints it as a table. A time is that of one call among CHAIN calls that are captured into one CUDA graph, so that it
-holds no launch of a graph; of several ways to call the vendor's library the fastest counts. All calls have the same
-operands, which are in L2 if they find room there. Ratios are the vendor's time over ours.
+holds no launch of a graph. Of several ways to call the vendor's library the fastest counts, which is timed in turns with
+ours. All calls have the same operands, which are in L2 if they find room there. Ratios are the vendor's time over ours.
 
 A family is a module families_NAME.py beside this file. Its rows() gives objects with a name that can be that of a
 library, `of` and `batch` for the table, flops, model(precision, dtype) for the bytes of an ONNX file whose elements are
@@ -36,6 +36,7 @@ CHAIN = 20     # calls in a graph
 REPLAYS = 30   # graphs that are timed, at most
 FEWEST = 5     # and at least, where they take longer together than
 LONG = 20e3    # so many microseconds
+ROUNDS = 3     # turns of ours and the vendor's
 AGAIN = 3      # the exit status if rows are left for another process
 DTYPES = {"strict": "float32", "fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
@@ -123,21 +124,30 @@ def fastest(calls):
     return best, name
 
 
+def in_turns(*calls):
+    """The median times of calls that are timed one after the other, several times."""
+    rounds = [[microseconds(call) for call in calls] for _ in range(ROUNDS)]
+    return [statistics.median(times) for times in zip(*rounds)]
+
+
 def time_row(out, row, precision):
-    """The times of a row in a precision; only the vendor's where there is no library of ours."""
+    """The times of a row in a precision; only the vendor's where there is no library of ours. The least of several times
+    is by chance less than each is in the mean, and a GPU that is hot has a lower clock: so the vendor's fastest way is
+    timed again, in turns with ours."""
     import torch
 
     dtype = getattr(torch, DTYPES[precision])
     tf32 = precision == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
-    vendor, way = fastest(row.vendor(torch, dtype))
+    ways = row.vendor(torch, dtype)
+    vendor, way = fastest(ways)
     r = {"name": row.name, "model": row.of, "batch": row.batch, "precision": precision, "flops": row.flops,
          "vendor_us": vendor, "vendor": way}
     folder = f"{out}/lib/{row.name}.{precision}"
-    if os.path.exists(f"{folder}/lib{row.name}.so"):
-        r["ours_us"] = microseconds(Ours(folder, row.name))
-        r["ratio"] = vendor / r["ours_us"]
-    print(f"{r['name']:28} {precision:5} vendor {vendor:8.2f} ({way})  ours {r.get('ours_us', math.nan):8.2f}  "
+    if way and os.path.exists(f"{folder}/lib{row.name}.so"):
+        r["vendor_us"], r["ours_us"] = in_turns(ways[way], Ours(folder, row.name))
+        r["ratio"] = r["vendor_us"] / r["ours_us"]
+    print(f"{r['name']:28} {precision:5} vendor {r['vendor_us']:8.2f} ({way})  ours {r.get('ours_us', math.nan):8.2f}  "
           f"{r.get('ratio', math.nan):5.2f}", flush=True)
     return r
 
