@@ -52,6 +52,7 @@ func (v *verifier) all() error {
 	v.programs()
 	v.complete()
 	if v.l.Errors() == 0 {
+		v.fits()
 		v.extents()
 	}
 	for k := range edgeRows {
@@ -76,11 +77,6 @@ type verifier struct {
 	seg    []int32  // per rOperator: its segment, -1 for none
 	orders []*order // per segment
 	found  findings
-	// The kernels, what decides of which one a launch is, and what each launch of each segment needs: from the first
-	// segment on that is looked at.
-	kernels  []Kernel
-	rule     *kernelRule
-	launches [][]Needs
 }
 
 // shape checks that the plan can be walked at all.
@@ -146,7 +142,7 @@ func (v *verifier) programs() {
 		for k := range edgeRows {
 			edgeRows[k].form(v, i, s)
 		}
-		v.fits(i, s)
+		v.enoughVEUs(i, s)
 		if v.l.Errors() == 0 {
 			v.modes(i, s)
 		}

@@ -149,43 +149,46 @@ func (n Needs) LackingOn(s *device.Spec) []string {
 	return out
 }
 
-// fits checks that the program's vEUs can be resident all at once.
-func (v *verifier) fits(segment int, s Segment) {
-	p := s.Program
-	report := func(format string, args ...any) {
-		v.l.Add(&diag.Diagnostic{ID: doesNotFit, Message: fmt.Sprintf("segment %d %s", segment,
-			fmt.Sprintf(format, args...))})
+// fits checks that each launch's kernel fits a vEU while all vEUs are resident at once. Nothing is wrong with any step:
+// what a launch needs is found in its steps.
+func (v *verifier) fits() {
+	kernels, launches := v.plan.Kernels(), v.plan.launchNeeds()
+	kernelOf := v.plan.KernelOf(kernels)
+	for i := range v.plan.Segments {
+		reported := map[string]bool{}
+		for _, n := range launches[i] {
+			// Launches have the threads, the registers and the size of stages of their kernel.
+			k := &kernels[kernelOf(n)].Needs
+			n.Threads, n.Registers = k.Threads, k.Registers
+			if n.StreamStep > 0 {
+				n.StreamStep = k.StreamStep
+			}
+			for _, lack := range n.LackingOn(v.plan.Spec) {
+				if !reported[lack] {
+					v.misfit(i, "needs %s", lack)
+				}
+				reported[lack] = true
+			}
+		}
 	}
+}
+
+// enoughVEUs checks that a segment has no more vEUs than the device.
+func (v *verifier) enoughVEUs(segment int, s Segment) {
 	have, most := "", v.plan.Spec.VEUs()
 	switch s.Kind {
 	case Parallel: // every stream has names of its own for vEUs
-		most *= p.streams()
-		have = fmt.Sprintf(" for each of %d streams", p.streams())
+		most *= s.Program.streams()
+		have = fmt.Sprintf(" for each of %d streams", s.Program.streams())
 	case Waves: // not all blocks of a launch need be on the device at once
 		most *= MostCrowded
 		have = fmt.Sprintf(", %d blocks of a launch for each", MostCrowded)
 	}
-	if n := len(p.Steps); n > most {
-		report("uses %d vEUs, %s has %d%s", n, v.plan.Spec.Name, v.plan.Spec.VEUs(), have)
+	if n := len(s.Program.Steps); n > most {
+		v.misfit(segment, "uses %d vEUs, %s has %d%s", n, v.plan.Spec.Name, v.plan.Spec.VEUs(), have)
 	}
-	// Launches have the threads, the registers and the size of stages of their kernel.
-	if v.kernels == nil {
-		rule := v.plan.kernelRule()
-		v.rule, v.launches = &rule, v.plan.launchNeeds()
-		v.kernels = v.plan.kernelsOf(rule, v.launches)
-	}
-	reported := map[string]bool{}
-	for _, n := range v.launches[segment] {
-		k := &v.kernels[v.rule.kernelOf(v.kernels, n)].Needs
-		n.Threads, n.Registers = k.Threads, k.Registers
-		if n.StreamStep > 0 {
-			n.StreamStep = k.StreamStep
-		}
-		for _, lack := range n.LackingOn(v.plan.Spec) {
-			if !reported[lack] {
-				report("needs %s", lack)
-			}
-			reported[lack] = true
-		}
-	}
+}
+
+func (v *verifier) misfit(segment int, format string, args ...any) {
+	v.l.Add(&diag.Diagnostic{ID: doesNotFit, Message: fmt.Sprintf("segment %d %s", segment, fmt.Sprintf(format, args...))})
 }

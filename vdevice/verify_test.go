@@ -174,6 +174,27 @@ func TestPlantedFaults(t *testing.T) {
 	}
 }
 
+// TestFaultsOfLaunches: what a launch needs is found in its steps, but not where these are wrong.
+func TestFaultsOfLaunches(t *testing.T) {
+	g := vdevicetest.Layers(4, 8, 8, 4, 4, false)
+	for _, f := range []struct {
+		name string
+		do   func(*Step)
+		want string
+	}{
+		{"wave unknown", func(s *Step) { s.Wave = 1 << 30 }, badWave},
+		{"unknown rOperator", func(s *Step) { s.Task.Op = -7 }, badPlan},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			p := clone(naive(testSpec(t, 4), g, 5, false))
+			plan := planOf(g, p)
+			plan.Segments[0].Kind = Waves
+			f.do(&p.Steps[0][0])
+			wantIDs(t, Verify(plan), f.want)
+		})
+	}
+}
+
 // TestTaggedEdgesOrderNoMemory: a step that waits for one vEU by a flag and takes tagged words of another knows what the
 // first has done, and nothing of the second.
 func TestTaggedEdgesOrderNoMemory(t *testing.T) {
