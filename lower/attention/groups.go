@@ -82,6 +82,9 @@ const (
 	// leastApart is the part of the vEUs that rTasks must occupy whose warp groups have a head each. With fewer rTasks
 	// heads are better spread over the device.
 	leastApart = 0.7
+	// leastOfHead is how many queries of a head a tile of several heads has at least: threads copy rows of 128 numbers
+	// that are so many apart.
+	leastOfHead = 8
 	// leastTurns is how many tiles one after another each team of warp groups must have to be worth considering.
 	leastTurns = 2
 )
@@ -154,7 +157,8 @@ func (a *attention) joinHeads(r *headRows, s groupShape, vEUs int64) {
 	for heads := r.batch[2]; heads > 1; heads-- {
 		x := one
 		x.heads, x.per = heads, s.rows()/heads
-		if x.batch[2]%heads != 0 || s.rows()%heads != 0 || a.queries < x.per || a.joined > 1 && a.joined%heads != 0 {
+		if x.per < leastOfHead || x.batch[2]%heads != 0 || s.rows()%heads != 0 || a.queries < x.per ||
+			a.joined > 1 && a.joined%heads != 0 {
 			continue
 		}
 		x.setRun(vEUs, a.joined)
@@ -170,9 +174,9 @@ func (s groupShape) whole(keys int64) int64 { return build.CeilDiv(keys, s.kt) *
 // groupCandidate binds attention_wgmma. With splits it leaves its sums in t.Out, which is one of partialSums.
 func (a *attention) groupCandidate(b *build.Builder, s groupShape, splits int64, t *tails.Tail) *roperator.Candidate {
 	c := a.split(a.groupTiles(s, b.Target()), splits, t)
-	together := int64(0)
+	together := int64(0) // of each head
 	if s.together {
-		together = 1
+		together = c.rows.per
 	}
 	return &roperator.Candidate{
 		Inst: b.Instance("attention_wgmma", a.elem, a.size(), s.wg, s.way, s.kt, s.st, together, 1, c.masked, c.part,

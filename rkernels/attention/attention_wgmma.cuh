@@ -30,9 +30,9 @@ namespace rk {
 enum AttentionWay { kApart = 0, kShareKeys = 1, kShareRows = 2, kPairs = 3 };
 
 // T is the element type of Q, K and V. DM is the head size (of Q, K and V alike) rounded up to 32, 64, 128 or 256. The
-// ring of stages has ST places. With Together a tile of several teams has queries of several heads; otherwise each head
-// of a tile is one by itself. Without Masked there is no mask; then scale is not negative. With Part the rTask has
-// only a part of the keys, and leaves its sums for attention_sum.
+// ring of stages has ST places. With Together a tile of several teams has so many queries of each of several heads;
+// otherwise each head of a tile is one by itself. Without Masked there is no mask; then scale is not negative. With
+// Part the rTask has only a part of the keys, and leaves its sums for attention_sum.
 template <class T, int DM, int WG, int Way, int KT, int ST, int Together, int Products, int Masked, int Part, class Epi>
 struct AttentionWgmma {
   static constexpr int kThreads = 128 * WG, kRows = 64;
@@ -46,7 +46,7 @@ struct AttentionWgmma {
   using QueryBlocks = HeadBlocks<kRows, DM, 128>;
   using KeyBlocks = HeadBlocks<KT, DM, kLoading>;
   using Softmax = RunningSoftmax<1, KT / 8, DM / 8, Masked>;
-  using Results = AttentionResults<kRows, DM, kJoined, 128 * kJoined, Together, Part, Epi>;
+  using Results = AttentionResults<kRows, DM, kJoined, 128 * kJoined, Together, kJoined == 1, Part, Epi>;
   using Scores = typename Softmax::Scores;
   static constexpr int kQueries = QueryBlocks::kElements, kHalf = KeyBlocks::kElements, kStage = 2 * kHalf;
   // Shared memory of those that share a ring: their queries and the ring, in elements, and later their sums in its
@@ -87,7 +87,7 @@ struct AttentionWgmma {
     } else {
       const int heads = a.rows.heads;
       RK_UNROLL(1)
-      for (int i = at.group / kSharing; i < a.run * heads; i += kTeams) {
+      for (int i = at.sharers(); i < a.run * heads; i += kTeams) {
         HeadTile tile(a.rows, rtask * a.run + i / heads);
         if (i % heads >= tile.heads) continue;
         tile.b2 += i % heads, tile.heads = 1;
@@ -106,19 +106,23 @@ struct AttentionWgmma {
         : group(rt::settled(all / 128)),
           tid(all % 128),
           lane(all % 32),
-          first_row(group % kSharing * kRows),
+          first_row(member() * kRows),
           row(first_row + tid / 32 * 16 + lane / 4) {}
     // The first of the lane's keys of fragments that begin with `key`.
     RT_DEVICE int first_of(int key) const { return key + lane % 4 * 2; }
+    // The number of the warp groups that share the group's ring, among all such, and the group's number among them. No
+    // number is negative, which compilers cannot know.
+    RT_DEVICE int sharers() const { return static_cast<int>(static_cast<uint32_t>(group) / kSharing); }
+    RT_DEVICE int member() const { return static_cast<int>(static_cast<uint32_t>(group) % kSharing); }
     // Of the threads that share a ring, the thread's number, and the first element of their shared memory.
-    RT_DEVICE int of_ring() const { return group % kSharing * 128 + tid; }
-    RT_DEVICE T* unit(char* memory) const { return reinterpret_cast<T*>(memory) + group / kSharing * kUnit; }
+    RT_DEVICE int of_ring() const { return member() * 128 + tid; }
+    RT_DEVICE T* unit(char* memory) const { return reinterpret_cast<T*>(memory) + sharers() * kUnit; }
   };
 
   // The tile of an rTask that a team takes in a turn. From one to the next they have more keys, so teams change places:
   // of two, one has tiles 0, 3, 4, 7 …, the other one 1, 2, 5, 6 ….
   static RT_DEVICE int in_turn(const Place& at, int turn) {
-    const int team = at.group / kSharing;
+    const int team = at.sharers();
     return turn * kTeams + (turn % 2 ? kTeams - 1 - team : team);
   }
 
@@ -131,9 +135,9 @@ struct AttentionWgmma {
                                     int rtask = 0, int turn = 0) {
     char* memory = rt::aligned_shared<kAlign>(t.smem);
     T* unit = at.unit(memory);
-    T* sq = unit + at.group % kSharing * kQueries;
-    issue_queries(t, a, tile, at, sq);
-    Stages stages(t, a, tile, at, unit + kSharing * kQueries);
+    T* sq = unit + at.member() * kQueries;
+    issue_queries<T, DM, Together>(t, a, tile, at.first_row, at.tid, sq);
+    Stages stages(t, a, tile, at, memory);
     RK_UNROLL(1)
     for (int i = 0; i < ST - 1; ++i) stages.send(i < stages.count, i);
 
@@ -142,11 +146,14 @@ struct AttentionWgmma {
     typename Softmax::State s;
     if (stages.count > 0) attend(t, tile, at, rows, factor, sq, stages, s);
     rt::cp_async_wait<0>();
+    if (Results::kRounded && stages.count == 0) ring_barrier(t, at);  // others' copies of queries are there, too
+    // Threads of four warp groups have so few registers that the place and the tile are found again behind the loop
+    // over its keys instead of being kept.
+    const Place behind = WG == 4 ? Place(static_cast<int>(static_cast<uint32_t>(rt::settled(t.tid)) % kThreads)) : at;
     if constexpr (Together) {
-      // It takes fewer registers to find the tile again behind the loop over its keys than to keep it.
-      finish(t, a, in_turn(a, at, rtask, rt::settled(turn)), at, factor, s, memory);
+      finish(t, a, in_turn(a, behind, rtask, rt::settled(turn)), behind, factor, s, memory);
     } else {
-      finish(t, a, tile, at, Masked ? 1.0f : factor, s, memory);
+      finish(t, a, tile, behind, Masked ? 1.0f : factor, s, memory);
     }
   }
 
@@ -155,7 +162,7 @@ struct AttentionWgmma {
     if constexpr (kSharing == WG) {
       t.sync();
     } else {
-      rt::group_barrier(t, at.group / kSharing * kSharing, kSharing);
+      rt::group_barrier(t, at.sharers() * kSharing, kSharing);
     }
   }
 
@@ -167,12 +174,13 @@ struct AttentionWgmma {
     int first, end, count;  // the first key, the end of all keys, and how many stages there are
 
     // All keys are those of this split that some row of the tile attends to.
-    RT_DEVICE Stages(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at, T* ring)
+    RT_DEVICE Stages(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at, char* memory)
         : first(most(tile.split * a.split_keys, tile.q0 + a.before) + (Way == kShareRows ? at.group * KT : 0)),
           end(least(least((tile.split + 1) * a.split_keys, a.keys), tile.q0 + tile.queries + a.behind)),
           count(end > first ? ceil_div(end - first, kStep) : 0),
-          ring_(ring),
-          place_(rt::settled(Loader::place(at.of_ring()))),
+          memory_(memory),
+          operands_(at.unit(memory) + kSharing * kQueries),
+          place_(rt::settled(at.sharers() * kUnit + kSharing * kQueries + Loader::place(at.of_ring()))),
           loads_(kLoading == 128 * kSharing || at.of_ring() < kLoading),
           unsent_(count),
           k_(a.k.template head<T>(t, tile.b0, tile.b1, tile.b2) + first * a.k.row, a.k.row, end - first, a.depth,
@@ -186,8 +194,9 @@ struct AttentionWgmma {
     RT_DEVICE void send(bool there, int to) {
       if constexpr (!Together) there = unsent_ > 0, to = to_;
       if (there && loads_) {
-        k_.template issue<kStep>(ring_ + to * kStage, place_);
-        v_.template issue<kStep>(ring_ + to * kStage + kHalf, place_);
+        T* const stage = reinterpret_cast<T*>(memory_) + to * kStage;
+        k_.template issue<kStep>(stage, place_);
+        v_.template issue<kStep>(stage + kHalf, place_);
       }
       --unsent_;
       rt::cp_async_commit();
@@ -197,20 +206,22 @@ struct AttentionWgmma {
     // Waits for the next stage; `Behind` later ones may still be on their way. All threads that share the ring have
     // ended then with the stage before the one that they took last, so that send() has a place.
     template <int Behind>
-    RT_DEVICE const T* take(const rt::Task& t, const Place& at) {
+    RT_DEVICE rt::OperandPlace take(const rt::Task& t, const Place& at) {
       rt::cp_async_wait<Behind>();
       rt::operands_written();
       ring_barrier(t, at);
-      const T* stage = ring_ + taken_ * kStage;
+      const rt::OperandPlace stage = operands_ + taken_ * kBytes;
       taken_ = following(taken_);
       return stage;
     }
 
    private:
+    static constexpr int kBytes = static_cast<int>(sizeof(T)) * kStage;
     static RT_DEVICE int following(int place) { return place + 1 == ST ? 0 : place + 1; }
 
-    T* ring_;
-    int place_;
+    char* memory_;
+    rt::OperandPlace operands_;  // the ring
+    int place_;                  // where the thread's first run of the ring's first place is, in elements of memory_
     bool loads_;
     int unsent_, to_ = 0, taken_ = 0;
     Loader k_, v_;
@@ -220,11 +231,13 @@ struct AttentionWgmma {
   static RT_DEVICE void attend(const rt::Task& t, const HeadTile& tile, const Place& at,
                                const typename Softmax::Rows& rows, float factor, const T* sq, Stages& stages,
                                typename Softmax::State& s) {
+    constexpr int kValues = static_cast<int>(sizeof(T)) * kHalf;  // bytes from the keys of a stage to its values
+    const rt::OperandPlace queries = sq;
     Scores x;
     Weights w;
-    int key = stages.first, left = stages.count - 1;
-    const T* stage = stages.template take<ST - 2>(t, at);
-    begin_scores(sq, stage, x);
+    int key = stages.first;
+    rt::OperandPlace stage = stages.template take<ST - 2>(t, at);
+    begin_scores(rt::operand_in_warp(queries), rt::operand_in_warp(stage), x);
     Mask mask(rows, at.first_of(key));
     rt::multiplied(flat(x));
     RK_UNROLL(1)
@@ -237,17 +250,17 @@ struct AttentionWgmma {
       rt::multiplied(flat(s.out));
       Softmax::rescale(keep, s.out);
       narrow(x, w);
-      if (left-- == 0) break;
-      const T* values = stage + kHalf;
-      stage = stages.template take<ST - 3>(t, at);
       key += Stages::kStep;
-      begin_scores(sq, stage, x);
-      begin_sums(values, w, s.out);
-      stages.send(left >= ST - 2, stages.free());  // `left` are still to be taken
+      if (key >= rows.end) break;
+      const rt::OperandPlace values = stage + kValues;
+      stage = stages.template take<ST - 3>(t, at);
+      begin_scores(rt::operand_in_warp(queries), rt::operand_in_warp(stage), x);
+      begin_sums(rt::operand_in_warp(values), w, s.out);
+      stages.send(key + (ST - 2) * Stages::kStep < rows.end, stages.free());
       mask = Mask(rows, at.first_of(key));
       rt::multiplied_but<1>(flat(x));
     }
-    begin_sums(stage + kHalf, w, s.out);
+    begin_sums(rt::operand_in_warp(stage + kValues), w, s.out);
     rt::multiplied(flat(s.out));
   }
 
@@ -258,12 +271,16 @@ struct AttentionWgmma {
     char* own = memory;
     float* stats = reinterpret_cast<float*>(memory + kBody);
     if constexpr (kJoined == 1) {
-      own = reinterpret_cast<char*>(at.unit(memory)) + at.group % kSharing * Results::kSums;
+      constexpr int kOwn = Results::kRounded ? static_cast<int>(sizeof(T)) * kQueries : Results::kSums;
+      own = reinterpret_cast<char*>(at.unit(memory)) + at.member() * kOwn;
       stats += at.group * (Results::kStats / 4);
     }
     Results::template finish<1>(t, a, tile, at.first_row, of_rows, factor, s, reinterpret_cast<float*>(own), stats,
                                 [&] {
-                                  if constexpr (kJoined > 1) {
+                                  if constexpr (Results::kRounded) {
+                                    // Barriers of the warp groups' own numbers may be those of the ring.
+                                    rt::group_barrier(t, WG + at.group);
+                                  } else if constexpr (kJoined > 1) {
                                     t.sync();
                                   } else {
                                     ring_barrier(t, at);
@@ -275,26 +292,6 @@ struct AttentionWgmma {
   template <int N>
   static RT_DEVICE auto flat(float (&x)[1][N][4]) -> float (&)[4 * N] {
     return reinterpret_cast<float(&)[4 * N]>(x);
-  }
-
-  // Copies the warp group's rows of queries, and zeros where there is nothing.
-  static RT_DEVICE void issue_queries(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at, T* sq) {
-    using Blocks = QueryBlocks;
-    using Loader = HeadLoader<T, kRows, DM, 128>;
-    const T* q = a.q.template head<T>(t, tile.b0, tile.b1, tile.b2);
-    const int to_row = static_cast<int>(a.q.row);
-    if (tile.heads == 1) {
-      Loader rows(q + rk::place(tile.q0 + at.first_row, to_row), to_row, tile.queries - at.first_row, a.depth, at.tid);
-      return rows.template issue<0>(sq, Loader::place(at.tid));
-    }
-    const int run = at.tid % Blocks::kAcross, first = Loader::place(at.tid);
-    RK_UNROLL(1)
-    for (int i = 0; i < Blocks::kCopies; ++i) {
-      const HeadRow r(a.rows, at.first_row + at.tid / Blocks::kAcross + i * Blocks::kDown);
-      const int64_t from = rk::place(r.head, a.q.s2, rk::place(tile.q0 + r.query, to_row, run * Blocks::kRun));
-      rt::cp_async_or_zero<16>(sq + Blocks::place_of_copy(first, i), q + from,
-                               run * Blocks::kRun < a.depth && r.inside(tile));
-    }
   }
 
   // The mask of a lane's scores, if there is one. It is on its way while scores are computed.
@@ -319,9 +316,8 @@ struct AttentionWgmma {
   using Mask = MaskOf<Masked>;
 
   // Begins x = Q·Kᵀ.
-  static RT_DEVICE void begin_scores(const T* sq, const T* sk, Scores& x) {
+  static RT_DEVICE void begin_scores(rt::OperandPlace queries, rt::OperandPlace keys, Scores& x) {
     constexpr int kSize = static_cast<int>(sizeof(T));
-    const rt::OperandPlace queries = rt::operand_in_warp(sq), keys = rt::operand_in_warp(sk);
     rt::multiply_begin();
     RT_UNROLL
     for (int d = 0; d < DM; d += 16) {
@@ -351,9 +347,8 @@ struct AttentionWgmma {
   }
 
   // Begins out += weights · V.
-  static RT_DEVICE void begin_sums(const T* sv, const Weights& w, typename Softmax::Sums& out) {
+  static RT_DEVICE void begin_sums(rt::OperandPlace values, const Weights& w, typename Softmax::Sums& out) {
     constexpr int kSize = static_cast<int>(sizeof(T));
-    const rt::OperandPlace values = rt::operand_in_warp(sv);
     rt::multiply_begin();
     RT_UNROLL
     for (int j = 0; j < KT / 16; ++j) {

@@ -62,4 +62,45 @@ class HeadLoader {
   const T* next_;
 };
 
+// Copies 64 rows of queries, number `first_row` of the tile and those behind it, by the threads of a warp group, and
+// zeros where there is nothing. With Together a tile has so many queries of each head.
+template <class T, int DM, int Together, class Args>
+RT_DEVICE void issue_queries(const rt::Task& t, const Args& a, const HeadTile& tile, int first_row, int tid, T* sq) {
+  constexpr int kRows = 64;
+  using Blocks = HeadBlocks<kRows, DM, 128>;
+  using Loader = HeadLoader<T, kRows, DM, 128>;
+  const T* q = a.q.template head<T>(t, tile.b0, tile.b1, tile.b2);
+  const int to_row = static_cast<int>(a.q.row), to_head = static_cast<int>(a.q.s2);
+  const int row = tid / Blocks::kAcross, run = tid % Blocks::kAcross, first = Loader::place(tid);
+  if constexpr (Together) {
+    constexpr int kOfHead = Together / Blocks::kDown;  // copies
+    static_assert(Together % Blocks::kDown == 0, "copies of a thread are rows of whole heads");
+    int head = first_row / Together;
+    const T* from = q + rk::place(head, to_head, rk::place(tile.q0 + row, to_row, run * Blocks::kRun));
+    const int rows = run * Blocks::kRun < a.depth ? tile.queries - row : 0;
+    RT_UNROLL
+    for (int i = 0; i < Blocks::kCopies; i += kOfHead) {
+      const int left = head++ < tile.heads ? rows : 0;
+      RT_UNROLL
+      for (int j = 0; j < kOfHead; ++j) {
+        rt::cp_async_or_zero<16>(sq + Blocks::place_of_copy(first, i + j), ahead(from, j * Blocks::kDown, to_row),
+                                 j * Blocks::kDown < left);
+      }
+      from = ahead(from, 1, to_head);
+    }
+    return;
+  }
+  if (tile.heads == 1) {
+    Loader rows(q + rk::place(tile.q0 + first_row, to_row), to_row, tile.queries - first_row, a.depth, tid);
+    return rows.template issue<0>(sq, first);
+  }
+  RK_UNROLL(1)
+  for (int i = 0; i < Blocks::kCopies; ++i) {
+    const HeadRow r(a.rows, first_row + row + i * Blocks::kDown);
+    const int64_t from = rk::place(r.head, to_head, rk::place(tile.q0 + r.query, to_row, run * Blocks::kRun));
+    rt::cp_async_or_zero<16>(sq + Blocks::place_of_copy(first, i), q + from,
+                             run * Blocks::kRun < a.depth && r.inside(tile));
+  }
+}
+
 }  // namespace rk

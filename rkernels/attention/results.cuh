@@ -1,7 +1,9 @@
 // How tiles of attention end: the sums of warps that share rows are joined, and rows are stored through the epilogue.
 #pragma once
 
+#include "attention/head_blocks.cuh"
 #include "attention/softmax.cuh"
+#include "common/types.cuh"
 
 namespace rk {
 
@@ -21,10 +23,12 @@ class HeadColumn {
     if constexpr (Epi::kPack > 1) column_ = Epi::load_column(t, a.epi, i0_, 0, i2_);
   }
 
-  // Stores a pack, and goes on by Step rows.
-  template <int Step, class Args>
-  RT_DEVICE void store(const rt::Task& t, const Args& a, const Pack<float, Epi::kPack>& x) {
-    if constexpr (Epi::kPack == 1) {
+  // Stores a pack of sums, or of results if they are no float32, and goes on by Step rows.
+  template <int Step, class Args, class Number>
+  RT_DEVICE void store(const rt::Task& t, const Args& a, const Pack<Number, Epi::kPack>& x) {
+    if constexpr (!std::is_same_v<Number, float>) {
+      *rt::at_place<Pack<Out, Epi::kPack>>(to_) = x;
+    } else if constexpr (Epi::kPack == 1) {
       *rt::at_place<Out>(to_) = Epi::apply(t, a.epi, static_cast<typename Epi::In>(x.v[0]), i0_, query_, i2_);
     } else {
       *rt::at_place<Pack<Out, Epi::kPack>>(to_) =
@@ -53,8 +57,9 @@ class HeadColumn {
 
 // Stores BQ rows of DM columns by Threads threads, number `first` of the tile and those behind it, as far as there are
 // such. `batch` is the number of the tile's first head. take(row, col) gives the pack of one of the BQ rows, of which
-// AtOnce are taken before they are stored. With Uneven a tile may have fewer queries than others, of several heads.
-template <int BQ, int DM, int Threads, int AtOnce, int Uneven, class Epi, class Args, class Take>
+// AtOnce are taken before they are stored. With Together a tile has rows for so many queries of each of several heads,
+// but may have fewer queries.
+template <int BQ, int DM, int Threads, int AtOnce, int Together, class Epi, class Args, class Take>
 RT_DEVICE void store_heads(const rt::Task& t, const Args& a, const HeadTile& tile, int batch, int first, int tid,
                            Take take) {
   constexpr int kPack = Epi::kPack, kAcross = DM / kPack < Threads ? DM / kPack : Threads, kDown = Threads / kAcross;
@@ -62,16 +67,23 @@ RT_DEVICE void store_heads(const rt::Task& t, const Args& a, const HeadTile& til
   RK_UNROLL(1)
   for (int col = tid % kAcross * kPack; col < a.columns; col += kAcross * kPack) {
     int row = tid / kAcross;
+    if constexpr (Together) {
+      RK_UNROLL(1)
+      for (int i = 0; i < BQ; i += Together) {
+        const int head = (first + i) / Together;
+        if (head >= tile.heads) break;
+        HeadColumn<Epi> to(t, a, batch + head, tile.q0 + row, col);
+        RK_UNROLL(AtOnce)
+        for (int query = row; query < tile.queries; query += kDown) {
+          to.template store<kDown>(t, a, take(i + query, col));
+        }
+      }
+      continue;
+    }
     RK_UNROLL(1)
     while (row < BQ) {  // head after head
       const HeadRow r(a.rows, first + row);
-      if constexpr (!Uneven) {
-        if (!r.inside(tile)) break;
-      } else if (!r.inside(tile)) {
-        if (r.head + 1 >= tile.heads) break;
-        row += kDown;  // the last queries of a head, of which the tile has fewer than of others
-        continue;
-      }
+      if (!r.inside(tile)) break;
       HeadColumn<Epi> to(t, a, batch + r.head, tile.q0 + r.query, col);
       const int end = least(BQ, row - r.query + tile.queries);
       RK_UNROLL(AtOnce)
@@ -81,13 +93,18 @@ RT_DEVICE void store_heads(const rt::Task& t, const Args& a, const HeadTile& til
 }
 
 // Of BQ rows, which a team of Threads threads has in KG groups of warps. A group has the sums of its keys for all rows.
-// There may be 8 rows, the first ones of each fragment. Uneven is that of store_heads(). With Part the results are sums
-// for attention_sum.
-template <int BQ, int DM, int KG, int Threads, int Uneven, int Part, class Epi>
+// There may be 8 rows, the first ones of each fragment. Together is that of store_heads(). With Own nobody else uses
+// the team's shared memory when its last product has ended. With Part the results are sums for attention_sum.
+template <int BQ, int DM, int KG, int Threads, int Together, int Own, int Part, class Epi>
 struct AttentionResults {
   static constexpr int LDC = DM + 8;                                         // of sums in shared memory, in floats
   static constexpr int kHalves = BQ < 16 ? 1 : 2;                            // of a fragment's rows that count
   static constexpr int kSums = 4 * KG * BQ * LDC, kStats = 4 * 2 * KG * BQ;  // bytes
+  using Out = typename Epi::Out;
+  // Whether sums of one group of warps are only rounded, to 16 bits. Then they are rounded before they go through
+  // shared memory, where they take no more room than the queries did.
+  static constexpr bool kRounded =
+      Own && KG == 1 && Part == 0 && Epi::kLength == 0 && sizeof(Out) == 2 && Epi::kPack == 8;
 
   // Where a thread stands: its number in the team, its group, its first row of the team's, and its place in fragments.
   struct Place {
@@ -95,7 +112,8 @@ struct AttentionResults {
   };
 
   // Joins the sums and stores the results. The team's rows begin with row `first` of the tile. `sums` and `stats` are
-  // shared memory of the team; the former may be in use by others until the next barrier, which is what sync() is.
+  // shared memory of the team; the former may be in use by others until the next barrier, which is what sync() is, but
+  // not if results are kRounded.
   template <int MI, class State, class Args, class Sync>
   static RT_DEVICE void finish(const rt::Task& t, const Args& a, const HeadTile& tile, int first, const Place& at,
                                float factor, State& s, float* sums, float* stats, Sync sync) {
@@ -114,6 +132,16 @@ struct AttentionResults {
           stats[row] = s.base[i][h] * factor, stats[KG * BQ + row] = sum;
         }
       }
+    }
+    if constexpr (kRounded) {
+      Out* results = reinterpret_cast<Out*>(sums);
+      if (by[0][0] == kNothing || by[0][1] == kNothing) {
+        put_rounded<true>(s.out[0], by[0], at.row, at.q, results);
+      } else {
+        put_rounded<false>(s.out[0], by[0], at.row, at.q, results);
+      }
+      sync();
+      return store_rounded(t, a, tile, first, at.tid, results);
     }
     sync();
     if constexpr (KG > 1) {
@@ -150,6 +178,36 @@ struct AttentionResults {
     for (int c = 0; c < DM / 8; ++c) {
       *reinterpret_cast<Pack<float, 2>*>(to + 8 * c) = Pack<float, 2>{{out[c][e] * by, out[c][e + 1] * by}};
     }
+  }
+
+  // Puts a lane's results of two rows, `row` and eight below it, at places where lanes that put down several rows, or
+  // take runs of one, meet in no bank. With Nothing one of the rows may become 0.
+  using Blocks = HeadBlocks<BQ, DM, Threads>;
+  template <bool Nothing>
+  static RT_DEVICE void put_rounded(const float (&out)[DM / 8][4], const float (&by)[2], int row, int q, Out* results) {
+    RT_UNROLL
+    for (int c = 0; c < DM / 8; ++c) {
+      Out* to = results + Blocks::place(row, c) + 2 * q;
+      RT_UNROLL
+      for (int h = 0; h < 2; ++h) {
+        const uint32_t pair = narrow_pair<Out>(out[c][2 * h] * by[h], out[c][2 * h + 1] * by[h]);
+        *reinterpret_cast<uint32_t*>(to + 8 * h * Blocks::kColumns) = Nothing && by[h] == kNothing ? 0 : pair;
+      }
+    }
+  }
+  template <class Args>
+  static RT_DEVICE void store_rounded(const rt::Task& t, const Args& a, const HeadTile& tile, int first, int tid,
+                                      const Out* results) {
+    // A thread takes runs of rows that are Blocks::kDown apart, all of one column.
+    const int row0 = tid / Blocks::kAcross, run = tid % Blocks::kAcross;
+    const Out* first_run = results + Blocks::place(row0, run);
+    const auto take = [&](int row, int) {
+      const Out* from = first_run + (row - row0) * Blocks::kColumns;
+      if constexpr (Blocks::kDown % 8 != 0) from = results + Blocks::place(row, run);
+      return *reinterpret_cast<const Pack<Out, 8>*>(from);
+    };
+    store_heads<BQ, DM, Threads, 4, Together, Epi>(t, a, tile, tile.batch(a.rows) + tile.split * a.batch, first, tid,
+                                                   take);
   }
 
   // What the sums of a row are multiplied with that one group has. One of the lanes that share the row is to tell.
@@ -222,8 +280,8 @@ struct AttentionResults {
       }
       return x;
     };
-    store_heads<BQ, DM, Threads, kAtOnce, Uneven, Epi>(t, a, tile, tile.batch(a.rows) + tile.split * a.batch, first,
-                                                       tid, joined);
+    store_heads<BQ, DM, Threads, kAtOnce, Together, Epi>(t, a, tile, tile.batch(a.rows) + tile.split * a.batch, first,
+                                                         tid, joined);
   }
 };
 

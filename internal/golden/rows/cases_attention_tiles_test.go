@@ -30,6 +30,13 @@ func TestAttentionInTurns(t *testing.T) {
 			In: "%q: bfloat16[4,2,2,130,120], %k: bfloat16[4,2,1,130,120], %v: bfloat16[4,2,1,130,120]", Out: "%z",
 			Body: "%y = rammer.Attention(%q, %k, %v) {scale = 0.09, before = -50, behind = 3}\n" +
 				"%t = Transpose(%y) {perm = [0, 3, 1, 2, 4]}\n%z = Relu(%t)"},
+		{Name: "groups side by side, only rounded",
+			In: "%q: float16[4,2,4,130,128], %k: float16[4,2,1,130,128], %v: float16[4,2,1,130,128]", Out: "%t",
+			Body: "%y = rammer.Attention(%q, %k, %v) {scale = 0.09, before = -50, behind = 3}\n" +
+				"%t = Transpose(%y) {perm = [0, 3, 1, 2, 4]}"},
+		attention("tiles and rows without keys", halfHeads("float16", "4,6,", 140, 140, 64, 64), "%q, %k, %v",
+			"scale = 0.125, before = -1000, behind = -100, nan_to_zero = 1"),
+		attention("heads of 256", halfHeads("bfloat16", "4,6,", 70, 90, 256, 248), "%q, %k, %v", "scale = 0.06"),
 		joined("whole rows of heads", halfHeads("float16", "4,6,", 66, 70, 64, 64)),
 		joined("parts of rows of heads", halfHeads("float16", "1,24,", 40, 50, 64, 64)),
 		joined("rows of several batch entries", halfHeads("float16", "12,2,", 40, 50, 32, 32)),
