@@ -37,6 +37,22 @@ var stripShapes = []TileShape{
 // as shared memory allows. No other strip has as many stages (TileShape.deep).
 var deepShape = TileShape{64, 128, 32, 64, 128, 1, 10, 1, ir.Float32, true, false, 1}
 
+// Longer is a strip of a product of 16 bits whose sums have so many stages, with one stage more in the ring if that pays:
+// where tiles of 64×96 leave half of the device to the launch behind them, or wait for stages most of the time. With busy
+// multiprocessors and short sums that stage only takes room.
+func (s TileShape) Longer(stages, busy float64) TileShape {
+	if s.kg == 2 && s.BN == 96 && isHalf(s.multiplied) && (stages >= longSum && busy <= 0.5 || stages >= endlessSum) {
+		s.st++
+	}
+	return s
+}
+
+// Sums of so many stages of tiles whose groups share k, as Longer counts them: of 640 and of 2560 numbers of 16 bits.
+const (
+	longSum    = 5
+	endlessSum = 20
+)
+
 // Strips are those of GroupShapes that are strips, of one tile each.
 func Strips(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
 	return slices.DeleteFunc(GroupShapes(t, p, e, m, n, true), func(s TileShape) bool { return !s.Strip() })
@@ -74,7 +90,7 @@ const keptShare = 0.4
 // bits leave at stripDrain a cycle, or at sharedDrain where groups add them up first, sharedHalves of them if they are of
 // products of 16 bits, and those of 16 bits at narrowDrain. Those of 8 bits count as much as these, but as sharedDrain
 // where threads do not store them by themselves, in tiles of more than drainedAlone columns.
-// What ringLeast, ringLatency and ringAhead are says RingFlops, and what joinCycles is JoinFlops.
+// What ringLeast, ringLatency and ringAhead are says RingFlops, and what joinCycles and joinFew are JoinFlops.
 const (
 	cyclesPerColumn = 2
 	stripLeast      = 270
@@ -89,6 +105,7 @@ const (
 	ringLatency     = 1500
 	ringAhead       = 15
 	joinCycles      = 60
+	joinFew         = 260
 	drainedAlone    = 128
 	// cycleFlops is how many operations of tf32 products by mma.sync stand for a cycle. By warp groups a multiprocessor
 	// makes 3750 of them a nanosecond, in which it has 1.755 cycles.
@@ -143,10 +160,15 @@ func (s TileShape) RingFlops(out ir.DType, stages, busy float64) float64 {
 
 // JoinFlops is what it costs a strip of a product of 16 bits that two groups share k, in the same unit: they meet, and
 // such strips leave less shared memory to the launch behind them. ResNet-50 takes 169 instead of 173 us where four of its
-// products do without that (bench/results/h200-changes.json, groups that share k, in products of few stages).
-func (s TileShape) JoinFlops(out ir.DType) float64 {
-	if s.kg == 1 || !isHalf(s.multiplied) || !isHalf(out) {
+// products do without that (bench/results/h200-changes.json, groups that share k, in products of few stages). It costs
+// joinFew cycles where it saves hardly anything: with two stages for a group at most, all of which are on their way at
+// once, and with plain results, for which twice as many threads have nothing to compute.
+func (s TileShape) JoinFlops(out ir.DType, stages float64, plain bool) float64 {
+	switch {
+	case s.kg == 1 || !isHalf(s.multiplied) || !isHalf(out):
 		return 0
+	case plain && stages <= 2:
+		return cycleFlops * joinFew
 	}
 	return cycleFlops * joinCycles
 }

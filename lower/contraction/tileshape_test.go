@@ -108,6 +108,48 @@ func TestRingsRunOut(t *testing.T) {
 	}
 }
 
+// TestLongerRings: a ring of 64×96 has another stage for a long sum that leaves the device half free, and for a very long
+// one, but not in float32, and no other tile has.
+func TestLongerRings(t *testing.T) {
+	wide := TileShape{BM: 64, BN: 96, BK: 128, kg: 2, st: 4, multiplied: ir.Float16, groups: true, wide: 1}
+	single, narrow := wide, wide
+	single.multiplied, narrow.BN = ir.Float32, 64
+	for _, c := range []struct {
+		name         string
+		s            TileShape
+		stages, busy float64
+		longer       bool
+	}{
+		{"a long sum", wide, 6, 0.48, true},
+		{"a short sum", wide, 3, 0.37, false},
+		{"a busy device", wide, 6, 0.97, false},
+		{"a very long sum", wide, 24, 0.97, true},
+		{"float32", single, 24, 0.48, false},
+		{"a narrower tile", narrow, 24, 0.48, false},
+	} {
+		want := c.s
+		if c.longer {
+			want.st++
+		}
+		if got := c.s.Longer(c.stages, c.busy); got != want {
+			t.Errorf("%s: %d stages", c.name, got.st)
+		}
+	}
+}
+
+// TestJoinsOfFewStages: groups that share k meet for more than they save where each has two stages at most and the
+// results are only rounded.
+func TestJoinsOfFewStages(t *testing.T) {
+	s := TileShape{BM: 64, BN: 64, BK: 128, kg: 2, st: 4, multiplied: ir.Float16, groups: true, wide: 1}
+	usual, few := s.JoinFlops(ir.Float16, 2, false), s.JoinFlops(ir.Float16, 2, true)
+	if usual <= 0 || few <= usual || s.JoinFlops(ir.Float16, 6, true) != usual {
+		t.Errorf("%g cycles of few plain results, %g of others", few/cycleFlops, usual/cycleFlops)
+	}
+	if cost := s.JoinFlops(ir.Float32, 2, true); cost != 0 {
+		t.Errorf("partial sums cost %g", cost)
+	}
+}
+
 // TestLacksRegisters: of tiles of three groups the widest are for sums that are only rounded, and those of 128 columns for
 // what adds no rows in 16 bits. All others take every epilogue.
 func TestLacksRegisters(t *testing.T) {

@@ -139,6 +139,10 @@ func gemmCandidates(b *build.Builder, shapes []contraction.TileShape, p contract
 		if bytes := t.BytesPerElement(); s.LateRows(bytes) || s.LacksRegisters(t.OnlyRounds(), bytes, p.Norm() != 0) {
 			continue
 		}
+		if s.Strip() {
+			tasks := ir.Count(p.Batch) * splits * build.CeilDiv(p.M, s.BM) * build.CeilDiv(build.CeilDiv(p.N, s.BN), s.Wide())
+			s = s.Longer(float64(build.CeilDiv(build.CeilDiv(p.K, s.BK), splits)), b.Target().Busy(tasks))
+		}
 		c := &gemmCandidate{p: p, s: s, splits: splits, tail: t, b: p.B}
 		c.acrossA, c.modeA = held(s, p.A, 3, 4, 0)
 		if p.B.Buf.Kind == roperator.Const {
@@ -234,7 +238,7 @@ func (c *gemmCandidate) with(b *build.Builder, inst *rkernels.Instance, args []r
 		stages := math.Ceil(depth / float64(s.BK))
 		work.TensorFlops = max(work.TensorFlops, s.OutsideFlops(stages, tm*s.BM-p.M, contraction.OutsideRow),
 			s.RingFlops(c.tail.Out.DType(), stages, b.Target().Busy(tasks)))
-		work.TensorFlops += s.JoinFlops(c.tail.Out.DType())
+		work.TensorFlops += s.JoinFlops(c.tail.Out.DType(), stages, c.tail.OnlyRounds())
 	}
 	work.WriteBytes, work.ReadBytes = c.tail.Out.Bytes(results), results*c.tail.BytesPerElement()
 	work.AddRead(p.A, p.A.Bytes(float64(min(s.BM, p.M)*s.Wide())*depth)) // again for each tile of a strip
