@@ -57,14 +57,11 @@ func admit(g *roperator.Graph, spec *device.Spec, costs profiler.Costs) (usual, 
 	return usual, beyond(all, usual), nil
 }
 
-// usualThreads is the most threads of a vEU with which each may have 168 registers, as the largest tiles need.
-const usualThreads = 384
-
 // beyond lists the candidates of all that are not among the usual ones, since they have so many threads that others would
 // lack registers, but have kernels of their own in launches of a single rOperator: those that multiply by warp groups, and
 // stream nothing.
 func beyond(all, usual [][]choice) [][]choice {
-	threads := usualThreads
+	threads := 0
 	for _, choices := range usual {
 		for i := range choices {
 			threads = max(threads, choices[i].needs.Threads)
