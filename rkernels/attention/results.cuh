@@ -106,6 +106,10 @@ struct AttentionResults {
   static constexpr bool kRounded =
       Own && KG == 1 && Part == 0 && Epi::kLength == 0 && sizeof(Out) == 2 && Epi::kPack == 8;
 
+  // Few rows are multiplied when they are stored: each thread finds out by what for itself, and no barrier stands
+  // between that and the sums.
+  static constexpr bool kLate = KG > 1 && BQ <= 16 && Part == 0;
+
   // Where a thread stands: its number in the team, its group, its first row of the team's, and its place in fragments.
   struct Place {
     int tid, group, row, q;
@@ -144,7 +148,7 @@ struct AttentionResults {
       return store_rounded(t, a, tile, first, at.tid, results);
     }
     sync();
-    if constexpr (KG > 1) {
+    if constexpr (KG > 1 && !kLate) {
       RK_UNROLL(1)
       for (int row = at.tid; row < BQ; row += Threads) join_groups(t, a, tile, first + row, stats + row);
       sync();
@@ -153,7 +157,10 @@ struct AttentionResults {
     for (int i = 0; i < MI; ++i) {
       RT_UNROLL
       for (int h = 0; h < kHalves; ++h)
-        put_row(s.out[i], 2 * h, KG == 1 ? by[i][h] : stats[row_of(at, i, h)],
+        put_row(s.out[i], 2 * h,
+                KG == 1 ? by[i][h]
+                : kLate ? 1.0f
+                        : stats[row_of(at, i, h)],
                 sums + row_of(at, i, h) * LDC + 2 * at.q);
     }
     sync();
@@ -239,25 +246,34 @@ struct AttentionResults {
     store<Epi>(t, a.out, a.epi, sum, i0, i1, a.columns + 1);
   }
 
-  // Puts into stats[g·BQ] what the sums of group g of a row are multiplied with.
+  // Finds out what the sums of each group of a row are multiplied with, of whose statistics the first group's are
+  // given, and whether the row becomes 0. `max` and `sum` are those of all groups.
   template <class Args>
-  static RT_DEVICE void join_groups(const rt::Task& t, const Args& a, const HeadTile& tile, int row, float* stats) {
-    float max = stats[0], sum = 0.0f;
+  static RT_DEVICE bool weigh_groups(const Args& a, const float* stats, float (&by)[KG], float& max, float& sum) {
+    max = stats[0], sum = 0.0f;
     RT_UNROLL
     for (int g = 1; g < KG; ++g) max = fmaxf(max, stats[g * BQ]);
     const float base = max == minus_infinity() ? 0.0f : max;
-    float by[KG];
     RT_UNROLL
     for (int g = 0; g < KG; ++g) {
       by[g] = rt::exp2(stats[g * BQ] - base);
       sum += by[g] * stats[(KG + g) * BQ];
     }
     without_keys(a, max, sum);
-    if constexpr (Part != 0) store_stats(t, a, tile, row, max, sum);
-    const bool nothing = !Part && a.nan_to_zero && !(sum > 0.0f);
     const float inverse = Part ? 1.0f : 1.0f / sum;
     RT_UNROLL
-    for (int g = 0; g < KG; ++g) stats[g * BQ] = nothing ? kNothing : by[g] * inverse;
+    for (int g = 0; g < KG; ++g) by[g] *= inverse;
+    return !Part && a.nan_to_zero && !(sum > 0.0f);
+  }
+
+  // Puts into stats[g·BQ] what the sums of group g of a row are multiplied with.
+  template <class Args>
+  static RT_DEVICE void join_groups(const rt::Task& t, const Args& a, const HeadTile& tile, int row, float* stats) {
+    float by[KG], max, sum;
+    const bool nothing = weigh_groups(a, stats, by, max, sum);
+    if constexpr (Part != 0) store_stats(t, a, tile, row, max, sum);
+    RT_UNROLL
+    for (int g = 0; g < KG; ++g) stats[g * BQ] = nothing ? kNothing : by[g];
   }
 
   // Stores the rows through the epilogue, in packs if it computes such. Columns of a head are whole packs then.
@@ -269,7 +285,19 @@ struct AttentionResults {
     const auto joined = [&](int row, int col) {
       const float* from = sums + row * LDC + col;
       Sum x = *reinterpret_cast<const Sum*>(from);
-      if constexpr (KG > 1) {
+      if constexpr (kLate) {
+        float by[KG], max, sum;
+        const bool nothing = weigh_groups(a, stats + row, by, max, sum);
+        RT_UNROLL
+        for (int i = 0; i < Epi::kPack; ++i) x.v[i] *= by[0];
+        RT_UNROLL
+        for (int g = 1; g < KG; ++g) {
+          const Sum more = *reinterpret_cast<const Sum*>(from + g * BQ * LDC);
+          RT_UNROLL
+          for (int i = 0; i < Epi::kPack; ++i) x.v[i] += by[g] * more.v[i];
+        }
+        if (nothing) x = Sum{};
+      } else if constexpr (KG > 1) {
         RT_UNROLL
         for (int g = 1; g < KG; ++g) {
           const Sum more = *reinterpret_cast<const Sum*>(from + g * BQ * LDC);
