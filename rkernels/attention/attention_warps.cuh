@@ -28,7 +28,7 @@ struct AttentionWarps {
   using Multiply = AttentionProducts<T, Shape, 1>;
   using Softmax = RunningSoftmax<Shape::MI, Shape::NI, Shape::CI, Masked>;
   using Scores = typename Softmax::Scores;
-  using Results = AttentionResults<BQ, DM, KG, kThreads, 0, 0, Part, Epi>;
+  using Results = AttentionResults<BQ, DM, KG, kThreads, 0, 0, 1, Part, Epi>;
   static constexpr int LD = Multiply::LD, kHalf = KT * LD, kStages = 2;  // keys or values of a stage, in elements
   static constexpr int kOwn = 2 * kStages * kHalf;                       // the ring of a warp
   static constexpr int kRings = KG * kOwn * static_cast<int>(sizeof(T)), kBody = kRings + Results::kSums;

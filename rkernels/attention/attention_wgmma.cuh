@@ -46,7 +46,7 @@ struct AttentionWgmma {
   using QueryBlocks = HeadBlocks<kRows, DM, 128>;
   using KeyBlocks = HeadBlocks<KT, DM, kLoading>;
   using Softmax = RunningSoftmax<1, KT / 8, DM / 8, Masked>;
-  using Results = AttentionResults<kRows, DM, kJoined, 128 * kJoined, Together, kJoined == 1, Part, Epi>;
+  using Results = AttentionResults<kRows, DM, kJoined, 128 * kJoined, Together, kJoined == 1, 0, Part, Epi>;
   using Scores = typename Softmax::Scores;
   static constexpr int kQueries = QueryBlocks::kElements, kHalf = KeyBlocks::kElements, kStage = 2 * kHalf;
   // Shared memory of those that share a ring: their queries and the ring, in elements, and later their sums in its

@@ -94,8 +94,10 @@ RT_DEVICE void store_heads(const rt::Task& t, const Args& a, const HeadTile& til
 
 // Of BQ rows, which a team of Threads threads has in KG groups of warps. A group has the sums of its keys for all rows.
 // There may be 8 rows, the first ones of each fragment. Together is that of store_heads(). With Own nobody else uses
-// the team's shared memory when its last product has ended. With Part the results are sums for attention_sum.
-template <int BQ, int DM, int KG, int Threads, int Together, int Own, int Part, class Epi>
+// the team's shared memory when its last product has ended. With Late rows are multiplied when they are stored: each
+// thread finds out by what for itself, and no barrier stands between that and the sums, which pays for few rows. With
+// Part the results are sums for attention_sum.
+template <int BQ, int DM, int KG, int Threads, int Together, int Own, int Late, int Part, class Epi>
 struct AttentionResults {
   static constexpr int LDC = DM + 8;                                         // of sums in shared memory, in floats
   static constexpr int kHalves = BQ < 16 ? 1 : 2;                            // of a fragment's rows that count
@@ -106,9 +108,7 @@ struct AttentionResults {
   static constexpr bool kRounded =
       Own && KG == 1 && Part == 0 && Epi::kLength == 0 && sizeof(Out) == 2 && Epi::kPack == 8;
 
-  // Few rows are multiplied when they are stored: each thread finds out by what for itself, and no barrier stands
-  // between that and the sums.
-  static constexpr bool kLate = KG > 1 && BQ <= 16 && Part == 0;
+  static constexpr bool kLate = Late && KG > 1 && Part == 0;
 
   // Where a thread stands: its number in the team, its group, its first row of the team's, and its place in fragments.
   struct Place {
