@@ -69,7 +69,7 @@ func familyTable(results string) (string, error) {
 }
 
 // leastRatio is the ratio below which an operator is in the table of those that fall short.
-const leastRatio = 0.8
+const leastRatio = 0.9
 
 // peaks are the products of an H200's tensor cores in a microsecond, in FLOPs, from its data sheet.
 var peaks = map[string]float64{"tf32": 495e6, "fp16": 990e6}
