@@ -89,9 +89,7 @@ func LowerProduct(b *build.Builder, g *build.Group, p contraction.Product) error
 // addGemm adds a product through gemm_tiled. If too few rTasks would share long sums, partial sums are added up by a
 // second rOperator. boxed says that it is known to be tileable.
 func addGemm(b *build.Builder, g *build.Group, p contraction.Product, boxed bool) {
-	tasks := func(s contraction.TileShape) int64 {
-		return ir.Count(p.Batch) * build.CeilDiv(p.M, s.BM) * build.CeilDiv(build.CeilDiv(p.N, s.BN), s.Wide())
-	}
+	tasks := func(s contraction.TileShape) int64 { return tasksOf(p, s) }
 	misfits := func(s contraction.TileShape) bool { return s.Strip() && !stripsFit(b, p, s, tasks(s)) }
 	var wide []contraction.TileShape
 	shapes := contraction.UsefulShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N)
@@ -126,6 +124,11 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product, boxed bool
 		})
 }
 
+// tasksOf is how many rTasks a product has in tiles of a shape, or in strips of such, where its sums are whole.
+func tasksOf(p contraction.Product, s contraction.TileShape) int64 {
+	return ir.Count(p.Batch) * build.CeilDiv(p.M, s.BM) * build.CeilDiv(build.CeilDiv(p.N, s.BN), s.Wide())
+}
+
 func gemmCandidates(b *build.Builder, shapes []contraction.TileShape, p contraction.Product, t *tails.Tail,
 	splits int64) []*roperator.Candidate {
 	pro, proArgs := tails.Prologue(p.A.DType(), p.Prologue)
@@ -140,8 +143,8 @@ func gemmCandidates(b *build.Builder, shapes []contraction.TileShape, p contract
 			continue
 		}
 		if s.Strip() {
-			tasks := ir.Count(p.Batch) * splits * build.CeilDiv(p.M, s.BM) * build.CeilDiv(build.CeilDiv(p.N, s.BN), s.Wide())
-			s = s.Longer(float64(build.CeilDiv(build.CeilDiv(p.K, s.BK), splits)), b.Target().Busy(tasks))
+			stages := build.CeilDiv(build.CeilDiv(p.K, s.BK), splits)
+			s = s.Longer(float64(stages), b.Target().Busy(splits*tasksOf(p, s)))
 		}
 		c := &gemmCandidate{p: p, s: s, splits: splits, tail: t, b: p.B}
 		c.acrossA, c.modeA = held(s, p.A, 3, 4, 0)
@@ -232,7 +235,7 @@ func (c *gemmCandidate) with(b *build.Builder, inst *rkernels.Instance, args []r
 		Splits: c.splits, KSplit: splitK * s.BK}
 	depth := float64(min(splitK*s.BK, tk*s.BK))
 	results := float64(min(s.BM, p.M) * min(across, p.N))
-	tasks := ir.Count(p.Batch) * c.splits * tm * strips
+	tasks := c.splits * tasksOf(p, s)
 	work := s.Multiplications(p.Elements, c.tail.Out.DType(), depth, b.Target().Busy(tasks))
 	if s.Strip() {
 		stages := math.Ceil(depth / float64(s.BK))
