@@ -57,9 +57,8 @@ func admit(g *roperator.Graph, spec *device.Spec, costs profiler.Costs) (usual, 
 	return usual, beyond(all, usual), nil
 }
 
-// beyond lists the candidates of all that are not among the usual ones, since they have so many threads that others would
-// lack registers, but have kernels of their own in launches of a single rOperator: those that multiply by warp groups, and
-// stream nothing.
+// beyond lists the candidates of all that need more threads than the usual ones, but have kernels of their own in launches
+// of a single rOperator: those that multiply by warp groups, and stream nothing.
 func beyond(all, usual [][]choice) [][]choice {
 	threads := 0
 	for _, choices := range usual {
