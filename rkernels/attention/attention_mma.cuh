@@ -32,7 +32,7 @@ struct AttentionMma {
   using Softmax = RunningSoftmax<Shape::MI, Shape::NI, Shape::CI, Masked>;
   static constexpr int kThreads = Shape::kThreads, kKeys = Shape::kKeys, kStages = 2;
   static constexpr int MI = Shape::MI, NI = Shape::NI;
-  using Results = AttentionResults<BQ, DM, KG, kThreads, 0, 0, BQ <= 16 && Products == 1, Part, Epi>;
+  using Results = AttentionResults<BQ, DM, KG, kThreads, 0, 0, BQ <= 16 && sizeof(T) == 2, Part, Epi>;
   static constexpr int LD = Multiply::LD;  // of operands in shared memory
   static constexpr int kQueries = Multiply::kPlanes * BQ * LD, kStage = kKeys * LD;
   static constexpr int kRing = (kQueries + 2 * kStages * kStage) * sizeof(T);  // bytes
