@@ -34,6 +34,12 @@ func TestAttentionInTurns(t *testing.T) {
 			In: "%q: float16[4,2,4,130,128], %k: float16[4,2,1,130,128], %v: float16[4,2,1,130,128]", Out: "%t",
 			Body: "%y = rammer.Attention(%q, %k, %v) {scale = 0.09, before = -50, behind = 3}\n" +
 				"%t = Transpose(%y) {perm = [0, 3, 1, 2, 4]}"},
+		attention("causal, eight queries of sixteen heads",
+			"%q: float16[4,2,16,101,128], %k: float16[4,2,1,101,128], %v: float16[4,2,1,101,128]", "%q, %k, %v",
+			"scale = 0.09, before = -1000, behind = 0"),
+		attention("causal, sixteen queries of eight heads",
+			"%q: bfloat16[4,2,8,106,120], %k: bfloat16[4,2,1,106,120], %v: bfloat16[4,2,1,106,120]", "%q, %k, %v",
+			"scale = 0.09, before = -1000, behind = 0"),
 		attention("tiles and rows without keys", halfHeads("float16", "4,6,", 140, 140, 64, 64), "%q, %k, %v",
 			"scale = 0.125, before = -1000, behind = -100, nan_to_zero = 1"),
 		attention("heads of 256", halfHeads("bfloat16", "4,6,", 70, 90, 256, 248), "%q, %k, %v", "scale = 0.06"),
