@@ -31,20 +31,27 @@ namespace rt {
 static_assert(kStagedSteps >= 6, "the rows of steps k - 1 to k + 4 are there at once");
 static_assert(kStagedOperands >= 4, "the other descriptors of steps k - 1 to k + 2 are there at once");
 
+// The rows of N steps from i on, 16 bytes by each lane.
 template <class Program>
-RT_DEVICE void VEU<Program>::fetch_step(uint32_t i) {
+template <int N>
+RT_DEVICE void VEU<Program>::fetch_steps(uint32_t i) {
+  constexpr int kLanes = sizeof(Step) / 16;
+  static_assert(N * kLanes <= 32);
   const int lane = tid_ % 32;
-  if (i < last_ && fetches() && lane < static_cast<int>(sizeof(Step) / 16)) {
-    cp_async16(reinterpret_cast<char*>(&c_.ring[i % c_.kSteps]) + 16 * lane,
-               reinterpret_cast<const char*>(l_.steps + i) + 16 * lane);
+  if (N > 1) i += static_cast<uint32_t>(lane / kLanes);
+  if (i < last_ && fetches() && lane < N * kLanes) {
+    cp_async16(reinterpret_cast<char*>(&c_.ring[i % c_.kSteps]) + 16 * (lane % kLanes),
+               reinterpret_cast<const char*>(l_.steps + i) + 16 * (lane % kLanes));
   }
 }
 
+// The Args of step i, by so many lanes.
 template <class Program>
+template <int Lanes>
 RT_DEVICE void VEU<Program>::fetch_args(uint32_t i, uint32_t at, uint32_t words) {
   if (!fetches()) return;
   RT_NO_UNROLL
-  for (uint32_t w = static_cast<uint32_t>(tid_) % 32; w < words; w += 32) {
+  for (uint32_t w = static_cast<uint32_t>(tid_) % Lanes; w < words; w += Lanes) {
     cp_async16(c_.args[i % c_.kOperands] + 16 * w, l_.args + at + 16 * w);
   }
 }
@@ -52,16 +59,19 @@ RT_DEVICE void VEU<Program>::fetch_args(uint32_t i, uint32_t at, uint32_t words)
 // How many of a step's waits are staged in shared memory. As 32 bits: nvcc makes more of a minimum of 16.
 RT_DEVICE int staged_waits(uint32_t count) { return static_cast<int>(count < kStagedWaits ? count : kStagedWaits); }
 
-// Args, moves and the first waits of step i, whose row is there.
+// Args, moves and the first waits of N steps from i on, whose rows are there. The steps share the warp's lanes.
 template <class Program>
+template <int N>
 RT_DEVICE void VEU<Program>::fetch_operands(uint32_t i) {
+  constexpr int kLanes = 32 / N;
+  if (N > 1) i += static_cast<uint32_t>(tid_ % 32 / kLanes);
   if (i >= last_ || !fetches()) return;
-  const int lane = tid_ % 32;
+  const int lane = tid_ % kLanes;
   const Step s = c_.ring[i % c_.kSteps];
-  fetch_args(i, s.args, s.args_words);
+  fetch_args<kLanes>(i, s.args, s.args_words);
   if constexpr (Program::kMoves > 0) {
     RT_NO_UNROLL
-    for (int w = lane; w < 2 * (s.imports + s.exports); w += 32) {
+    for (int w = lane; w < 2 * (s.imports + s.exports); w += kLanes) {
       cp_async16(reinterpret_cast<char*>(c_.moves[i % c_.kOperands]) + 16 * w,
                  reinterpret_cast<const char*>(l_.moves + s.move_begin) + 16 * w);
     }
@@ -69,7 +79,7 @@ RT_DEVICE void VEU<Program>::fetch_operands(uint32_t i) {
   if (persistent()) {
     const int pairs = (staged_waits(s.wait_count) + 1) / 2;
     RT_NO_UNROLL
-    for (int w = lane; w < pairs; w += 32) {
+    for (int w = lane; w < pairs; w += kLanes) {
       cp_async16(&c_.waits[i % c_.kOperands][2 * w], l_.waits + s.wait_begin + 2 * w);
     }
   }
@@ -79,16 +89,14 @@ RT_DEVICE void VEU<Program>::fetch_operands(uint32_t i) {
 // has told where the Args of its only step are.
 template <class Program>
 RT_DEVICE void VEU<Program>::fetch_first() {
-  constexpr uint32_t kRows = Program::kSeveralSteps ? 4 : 1, kOthers = Program::kSeveralSteps ? 2 : 1;
-  RT_NO_UNROLL
-  for (uint32_t i = first_; i < first_ + kRows; ++i) fetch_step(i);
+  constexpr int kRows = Program::kSeveralSteps ? 4 : 1, kOthers = Program::kSeveralSteps ? 2 : 1;
+  fetch_steps<kRows>(first_);
   if (Program::kArgsTold && l_.op_words > 0) fetch_args(first_, l_.op_args, l_.op_words);
   cp_async_commit();
   settle();
   if constexpr (Program::kArgsSought) {
     if (l_.op_words > 0) return;
-    RT_NO_UNROLL
-    for (uint32_t i = first_; i < first_ + kOthers; ++i) fetch_operands(i);
+    fetch_operands<kOthers>(first_);
     cp_async_commit();
     settle();
   }
@@ -97,12 +105,10 @@ RT_DEVICE void VEU<Program>::fetch_first() {
 // What step i and those behind it need, where the walk goes on with it after a jump.
 template <class Program>
 RT_DEVICE void VEU<Program>::fetch_from(uint32_t i) {
-  RT_NO_UNROLL
-  for (uint32_t k = i; k < i + 4; ++k) fetch_step(k);
+  fetch_steps<4>(i);
   cp_async_commit();
   settle();
-  RT_NO_UNROLL
-  for (uint32_t k = i; k < i + 2; ++k) fetch_operands(k);
+  fetch_operands<2>(i);
   cp_async_commit();
   settle();
 }
@@ -113,7 +119,7 @@ RT_DEVICE void VEU<Program>::prefetch(uint32_t i) {
   now_ = i;
   if (!Program::kSeveralSteps || !fetches()) return;
   fetch_operands(i + 2);
-  fetch_step(i + 4);
+  fetch_steps(i + 4);
   cp_async_commit();
 }
 

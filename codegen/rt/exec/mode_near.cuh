@@ -103,7 +103,7 @@ RT_DEVICE void VEU<Program>::feed_near(uint32_t k) {
       }
     }
   }
-  fetch_step(k + 4);
+  fetch_steps(k + 4);
   cp_async_commit();
   cp_async_wait<1>();
   detail::sync_warp();  // each lane speaks for what the others have copied

@@ -46,7 +46,10 @@ class VEU {
         launches_(persistent() ? l.flags[veu_ * kFlagStride + kLaunchesWord] : 0),
         trace_(l, tid_ == threads_ - 32) {
     RT_NO_UNROLL
-    for (int i = tid_; i < Program::kSpaces; i += threads_) c_.bases[i] = base(i);
+    for (int i = tid_; i < Program::kSpaces; i += threads_) {
+      c_.bases[i] = base(i);
+      if (Program::kSpaces <= 32) break;  // there is a thread for each
+    }
     if (Layout::kHasRing && l_.stages > 0) detail::wait_for_loader(detail::block_threads());
   }
 
@@ -80,6 +83,8 @@ class VEU {
   RT_DEVICE bool in() const {
     return K::kThreads == Program::kThreads || tid_ < K::kThreads;
   }
+  // Whether the executor brings operands of a step.
+  RT_DEVICE static bool has_imports(const Step& s) { return Program::kMoves > 0 && s.imports > 0; }
   // Debug builds: sleeps now and then.
   RT_DEVICE void delay(Pause where, uint32_t order) const { random_pause(l_.delays, where, veu_, order); }
 
@@ -103,8 +108,11 @@ class VEU {
 
   RT_DEVICE void fetch_first();
   RT_DEVICE void fetch_from(uint32_t i);
-  RT_DEVICE void fetch_step(uint32_t i);
+  template <int N = 1>
+  RT_DEVICE void fetch_steps(uint32_t i);
+  template <int Lanes = 32>
   RT_DEVICE void fetch_args(uint32_t i, uint32_t at, uint32_t words);
+  template <int N = 1>
   RT_DEVICE void fetch_operands(uint32_t i);
   RT_DEVICE void prefetch(uint32_t i);
 
