@@ -20,7 +20,7 @@ RT_DEVICE void VEU<Program>::run_plain(uint32_t i) {
   const Step& s = c_.ring[i % c_.kSteps];
   prefetch(i);
   detail::poison(smem_, static_cast<int>(l_.shared), threads_);
-  if (persistent() || s.imports > 0) detail::wait_for_launches_before();
+  if (persistent() || has_imports(s)) detail::wait_for_launches_before();
   if (!waits_late(i)) await(i);
   bring(i);
   place_ = Place{i - first_, s.op, s.rtask};
@@ -35,7 +35,7 @@ template <class Program>
 RT_DEVICE bool VEU<Program>::waits_late(uint32_t i) const {
   if constexpr (!Program::kPersistent || Tracer::kTraces) return false;
   const Step& s = c_.ring[i % c_.kSteps];
-  return persistent() && s.wait_count > 0 && s.imports == 0 && Program::early(s.instance);
+  return persistent() && s.wait_count > 0 && !has_imports(s) && Program::early(s.instance);
 }
 
 // Runs one rTask of K on the vEU's first K::kThreads threads.

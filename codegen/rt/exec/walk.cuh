@@ -93,8 +93,8 @@ RT_DEVICE void VEU<Program>::end(uint32_t i) {
   const Step& s = c_.ring[i % c_.kSteps];
   const bool signal = persistent() && s.signal;
   const uint32_t add = persistent() ? s.add : 0;
-  if (!Tracer::kTraces && !persistent() && i + 1 == last_) return;  // the end of the launch is enough
-  if (s.imports + s.exports > 0) {
+  if (!Tracer::kTraces && !persistent() && i == last_ - 1) return;  // the end of the launch is enough
+  if (Program::kMoves > 0 && s.imports + s.exports > 0) {
     settle<1>();  // the rTask has no copies of its own: the latest group is that of descriptors for later steps
   } else {
     settle();
