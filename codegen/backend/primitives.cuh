@@ -40,6 +40,8 @@ RT_DEVICE uint32_t multiprocessor();
 RT_DEVICE void sync_warp();
 // Whether the predicate holds in every lane (vote.all).
 RT_DEVICE bool all_lanes(bool predicate);
+// True in one lane, always the same one (elect.sync). Compilers make no loop over lanes of a copy that it asks for.
+RT_DEVICE bool one_lane();
 // v, which is the same in all lanes, in a form that shows the compiler that it is: branches by it do not diverge.
 RT_DEVICE int same_in_warp(int v);
 // The value of lane `lane`, of the lane whose number differs by mask, of the lane delta further on (shfl.sync).
@@ -56,6 +58,8 @@ RT_DEVICE T shfl_down(T v, int delta);
 RT_DEVICE int64_t mad_wide(int a, int b, int64_t c);
 // 2^x, off by a few units in the last place at most. What is below the normal numbers may be 0 (ex2.approx.ftz).
 RT_DEVICE float exp2(float x);
+// x / y for a normal y, off by no more than two units in the last place (div.approx).
+RT_DEVICE float near_quotient(float x, float y);
 // The larger of two numbers, or a NaN if one of them is (max.NaN).
 RT_DEVICE float larger(float a, float b);
 // The larger ones of two pairs of numbers of 16 bits without a sign, which lie in a word each (max.u16x2).

@@ -80,9 +80,8 @@ constexpr int kFillArrivals = 32;  // every lane copies a part, and arrives for 
 #endif
 
 RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes, bool passing) {
-  const uint32_t lane = threadIdx.x % 32;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-  if (lane != 0) return;
+  if (!one_lane()) return;
   asm volatile("{.reg .b64 state; mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1;}" ::"r"(shared_address(full)),
                "r"(bytes)
                : "memory");
@@ -102,7 +101,7 @@ RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_
                : "memory");
 #elif __CUDA_ARCH__ >= 800
   RT_NO_UNROLL
-  for (uint32_t at = 16 * lane; at < bytes; at += 16 * 32) {
+  for (uint32_t at = threadIdx.x % 32 * 16; at < bytes; at += 16 * 32) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(stage + at)),
                  "l"(__cvta_generic_to_global(from + at))
                  : "memory");
@@ -110,7 +109,7 @@ RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_
   asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(full)) : "memory");
 #else
   RT_NO_UNROLL
-  for (uint32_t at = 16 * lane; at < bytes; at += 16 * 32) {
+  for (uint32_t at = threadIdx.x % 32 * 16; at < bytes; at += 16 * 32) {
     *reinterpret_cast<uint4*>(stage + at) = __ldg(reinterpret_cast<const uint4*>(from + at));
   }
   mbarrier_arrive(full);

@@ -39,6 +39,15 @@ RT_DEVICE uint32_t multiprocessor() {
 
 RT_DEVICE bool all_lanes(bool predicate) { return __all_sync(0xffffffffu, predicate) != 0; }
 RT_DEVICE void sync_warp() { __syncwarp(); }
+RT_DEVICE bool one_lane() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  uint32_t one;
+  asm volatile("{.reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p;}" : "=r"(one));
+  return one != 0;
+#else
+  return threadIdx.x % 32 == 0;
+#endif
+}
 RT_DEVICE int same_in_warp(int v) { return __shfl_sync(0xffffffffu, v, 0); }
 
 // Moves v through op, one 32-bit word at a time.
@@ -76,6 +85,11 @@ RT_DEVICE float exp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+RT_DEVICE float near_quotient(float x, float y) {
+  float q;
+  asm("div.approx.ftz.f32 %0, %1, %2;" : "=f"(q) : "f"(x), "f"(y));
+  return q;
 }
 RT_DEVICE float larger(float a, float b) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800

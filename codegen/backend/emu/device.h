@@ -12,6 +12,7 @@ inline uint64_t global_place(const void* p) { return reinterpret_cast<uintptr_t>
 inline void* global_at(uint64_t place) { return reinterpret_cast<void*>(static_cast<uintptr_t>(place)); }
 inline int64_t mad_wide(int a, int b, int64_t c) { return int64_t{a} * b + c; }
 inline float exp2(float x) { return std::exp2(x); }
+inline float near_quotient(float x, float y) { return x / y; }
 inline float larger(float a, float b) { return a > b || a != a ? a : b; }
 inline uint32_t larger_pairs(uint32_t a, uint32_t b) {
   const uint32_t low = (a & 0xffff) > (b & 0xffff) ? a : b, high = a >> 16 > b >> 16 ? a : b;
@@ -255,6 +256,7 @@ inline T exchange(T v, int from_lane) {
   return v;
 }
 
+inline bool one_lane() { return thread_index() % 32 == 0; }
 inline int same_in_warp(int v) { return v; }
 inline int kept_thread_index() { return thread_index(); }
 

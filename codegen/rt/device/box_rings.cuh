@@ -35,7 +35,8 @@ struct BoxRings {
   // call it, for one of which `one` is true. Behind it a barrier of all threads lets them use the rings.
   RT_DEVICE static void open(char* at, bool one, int readers, int senders) {
     if (one) {
-      RT_NO_UNROLL
+      // Other threads wait for this. A loop would find each place by a division.
+      RT_UNROLL
       for (int i = 0; i < Rings * Stages; ++i) {
         uint64_t* bar = full(at, i / Stages) + i % Stages;
         detail::mbarrier_init(bar, senders);
@@ -93,7 +94,7 @@ struct BoxRings {
   class Sender {
    public:
     RT_DEVICE Sender(const Task& t, char* at, const Walk& walk)
-        : watch_(t.stream.watch()), walk_(walk), at_(at), one_(t.tid % 32 == 0) {}
+        : watch_(t.stream.watch()), walk_(walk), at_(at), one_(detail::one_lane()) {}
 
     // Sends for the first of `stages` stages, as many as the rings have, and returns how many these are. Unless boxes
     // are of constants, the rTask has waited for its inputs, by Task::inputs or Task::wait_for_inputs.

@@ -86,7 +86,7 @@ class Ring {
       note_landed(w);
       block += 16 * static_cast<size_t>(n);
       words -= n;
-      most = 16 * chunk_words < kMostBytes ? kMostBytes / (16 * chunk_words) : 1;
+      most = chunks_on_the_way(n);  // a chunk that is shorter is the last one
       if (++at.stage == count_) {
         at.stage = 0;
         if (Announce && at.phase == 0) detail::allow_next_launch();
@@ -107,6 +107,13 @@ class Ring {
   // So many bytes may be on the way at once. That is more than the memory brings while one answer is on its way; what
   // goes beyond it waits in front of the memory, and flags and results of other vEUs wait behind it.
   static constexpr uint32_t kMostBytes = 64 << 10;
+
+  // How many chunks that is, of so many words each; at least one. Because of the half that is added, rounding does not
+  // matter: it is the quotient of the integers, which would take four times as many instructions.
+  RT_DEVICE static uint32_t chunks_on_the_way(uint32_t words) {
+    const uint32_t n = static_cast<uint32_t>(detail::near_quotient(kMostBytes / 16 + 0.5f, static_cast<float>(words)));
+    return n > 0 ? n : 1;
+  }
 
   // Waits until the chunk has landed that is so many chunks in front of the given place.
   RT_DEVICE void await_landing(RingPlace at, uint32_t chunks, Watch& w) const {
