@@ -3,6 +3,7 @@ package pool
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
@@ -77,15 +78,16 @@ func poolTargets(outputs, vec int64) []int64 {
 	return targets
 }
 
-// pool is a pool over three spatial axes; those that the operator does not have are 1 long, in front.
+// pool is a pool over two spatial axes without dilation, or over three; those that the operator does not have are 1 long,
+// in front.
 type pool struct {
 	node    *ir.Node
 	max     bool
-	src     roperator.View // [N][C][D][H][W]
-	out     []int64
-	last    bool  // the channels of src lie beside each other, and the kernel takes them as the last dim of its tiles
-	vec     int64 // channels that a thread computes at a time
-	axes    [3]poolAxis
+	src     roperator.View // [N][C][H][W] or [N][C][D][H][W]
+	out     []int64        // extents of the output, in the same order
+	last    bool           // the channels of src lie beside each other, and the kernel takes them as the last dim of its tiles
+	vec     int64          // channels that a thread computes at a time
+	axes    []poolAxis
 	tail    *tails.Tail
 	pro     *functor.Functor
 	proArgs rkernels.Struct
@@ -95,7 +97,7 @@ type pool struct {
 type poolAxis struct{ in, kernel, stride, dilation, before, limit, step int64 }
 
 func newPool(n *ir.Node, g *ir.Geometry, src roperator.View) *pool {
-	p := &pool{node: n, max: n.Op == "MaxPool"}
+	p := &pool{node: n, max: n.Op == "MaxPool", axes: make([]poolAxis, spatialAxes(g))}
 	p.src = roperator.View{Buf: src.Buf, Offset: src.Offset}
 	p.src.Shape = append(append([]int64{}, src.Shape[:2]...), p.spatial(src.Shape[2:], 1)...)
 	p.src.Strides = append(append([]int64{}, src.Strides[:2]...), p.spatial(src.Strides[2:], 0)...)
@@ -106,6 +108,15 @@ func newPool(n *ir.Node, g *ir.Geometry, src roperator.View) *pool {
 	}
 	p.countSteps(n.Int("storage_order", 0) != 0)
 	return p
+}
+
+// spatialAxes is the number of spatial axes that the kernel takes an operator to have. An instance for two of them has half the
+// machine code.
+func spatialAxes(g *ir.Geometry) int {
+	if len(g.Kernel) > 2 || slices.ContainsFunc(g.Dilations, func(d int64) bool { return d != 1 }) {
+		return 3
+	}
+	return 2
 }
 
 // asNorm makes a sum the p-norm: elements are raised to p when they are loaded, and the root is drawn
@@ -139,10 +150,10 @@ func (p *pool) divisor() int64 {
 	return p.node.Int("count_include_pad", 0)
 }
 
-// spatial fills a list for the spatial axes up to three from the front.
+// spatial fills a list for the spatial axes up to those of the kernel from the front.
 func (p *pool) spatial(list []int64, missing int64) []int64 {
-	out := []int64{missing, missing, missing}
-	copy(out[3-len(list):], list)
+	out := slices.Repeat([]int64{missing}, len(p.axes))
+	copy(out[len(out)-len(list):], list)
 	return out
 }
 
@@ -150,7 +161,7 @@ func (p *pool) spatial(list []int64, missing int64) []int64 {
 func (p *pool) countSteps(columnMajor bool) {
 	step := int64(1)
 	for i := range p.axes {
-		k := 2 - i
+		k := len(p.axes) - 1 - i
 		if columnMajor {
 			k = i
 		}
@@ -164,7 +175,7 @@ func (p *pool) dims() []int64 {
 	if !p.last {
 		return p.out
 	}
-	return []int64{p.out[0], p.out[2], p.out[3], p.out[4], p.out[1] / p.vec}
+	return append(append([]int64{p.out[0]}, p.out[2:]...), p.out[1]/p.vec)
 }
 
 // channelsAtOnce is how many channels a thread can compute at a time: those of one load of 16 bytes, or fewer where
@@ -174,7 +185,11 @@ func (p *pool) channelsAtOnce() int64 {
 	if !p.last || p.indices != nil {
 		return 1
 	}
-	src, out := p.src.Permute([]int64{0, 2, 3, 4, 1}), p.tail.Out.Permute([]int64{0, 2, 1})
+	channelsLast := []int64{0}
+	for i := range p.axes {
+		channelsLast = append(channelsLast, 2+int64(i))
+	}
+	src, out := p.src.Permute(append(channelsLast, 1)), p.tail.Out.Permute([]int64{0, 2, 1})
 	for _, n := range []int64{8, 4, 2} {
 		if n*int64(max(src.DType().Size(), out.DType().Size())) <= bytes && p.out[1]%n == 0 &&
 			elementwise.PackableBy(src, n) && elementwise.PackableBy(out, n) {
@@ -184,14 +199,16 @@ func (p *pool) channelsAtOnce() int64 {
 	return 1
 }
 
-// box is the tile of an rTask as a box of [N][C][D][H][W].
+// box is the tile of an rTask as a box of the output.
 func (p *pool) box(t *build.Tiling, task int, lo, hi []int64) {
 	t.Box(task, lo, hi)
 	if !p.last {
 		return
 	}
 	for _, x := range [][]int64{lo, hi} {
-		x[1], x[2], x[3], x[4] = x[4], x[1], x[2], x[3]
+		channels := x[len(x)-1]
+		copy(x[2:], x[1:len(x)-1])
+		x[1] = channels
 	}
 }
 
@@ -213,11 +230,16 @@ func (p *pool) inputBox(t build.Tiling) func(task int, lo, hi []int64) {
 // whole, so that they are consecutive in the last dim of the cube.
 func (p *pool) outputBox(t build.Tiling) func(task int, lo, hi []int64) {
 	return func(task int, lo, hi []int64) {
-		var l, h [5]int64
-		p.box(&t, task, l[:], h[:])
-		lo[0], hi[0], lo[1], hi[1] = l[0], h[0], l[1], h[1]
-		lo[2] = (l[2]*p.out[3]+l[3])*p.out[4] + l[4]
-		hi[2] = ((h[2]-1)*p.out[3]+h[3]-1)*p.out[4] + h[4]
+		var least, most [5]int64
+		l, h := least[:len(p.out)], most[:len(p.out)]
+		p.box(&t, task, l, h)
+		copy(lo[:2], l)
+		copy(hi[:2], h)
+		first, last := int64(0), int64(0)
+		for d := 2; d < len(p.out); d++ {
+			first, last = first*p.out[d]+l[d], last*p.out[d]+h[d]-1
+		}
+		lo[2], hi[2] = first, last+1
 	}
 }
 
@@ -234,7 +256,7 @@ func (p *pool) candidate(b *build.Builder, t build.Tiling) *roperator.Candidate 
 	}
 	in, out := p.inputBox(t), p.outputBox(t)
 	c := &roperator.Candidate{
-		Inst: b.Instance("pool", p.max, p.indices != nil, p.last, p.vec, p.src.DType(), p.pro, p.tail.Functor),
+		Inst: b.Instance("pool", p.max, p.indices != nil, p.last, p.vec, len(p.axes), p.src.DType(), p.pro, p.tail.Functor),
 		Args: []rkernels.Field{
 			{Name: "tiles", Value: t.Args()},
 			{Name: "src", Value: arg.Strided(p.src, 1)},
@@ -253,12 +275,12 @@ func (p *pool) candidate(b *build.Builder, t build.Tiling) *roperator.Candidate 
 	c.Work.ReadBytes = outputs * p.tail.BytesPerElement()
 	if p.indices != nil {
 		c.Args = append(c.Args, rkernels.Field{Name: "indices", Value: arg.Strided(*p.indices, 1)},
-			arg.Int("plane", p.axes[0].in*p.axes[1].in*p.axes[2].in))
+			arg.Int("plane", ir.Count(p.src.Shape[2:])))
 		c.Writes = append(c.Writes, roperator.Access{View: *p.indices, Box: out})
 		c.Work.WriteBytes += p.indices.Bytes(outputs)
 	}
-	var lo, hi [5]int64
-	in(0, lo[:], hi[:])
+	lo, hi := make([]int64, len(p.out)), make([]int64, len(p.out))
+	in(0, lo, hi)
 	bytes := float64(p.src.DType().Size())
 	for d := range lo {
 		bytes *= float64(hi[d] - lo[d])

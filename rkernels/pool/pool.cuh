@@ -1,6 +1,6 @@
-// MaxPool, AveragePool, and the sums of LpPool, over up to three spatial axes; missing axes in front have extent 1. A
-// thread computes the outputs of V channels at a time. Elements that the windows of neighbouring outputs share come
-// from the cache.
+// MaxPool, AveragePool, and the sums of LpPool, over two spatial axes without dilation, or over three with it; missing
+// axes in front have extent 1. A thread computes the outputs of V channels at a time. Elements that the windows of
+// neighbouring outputs share come from the cache.
 #pragma once
 
 #include "common/math.cuh"
@@ -13,19 +13,19 @@ namespace rk {
 // Neighbouring threads compute neighbours along the width or, where LAST is set, channels: whichever lie beside each
 // other. V is more than 1 only there; then the number of channels is a multiple of it, the V channels of an output lie
 // beside each other too, and the addresses of both are aligned for loads and stores of all V.
-template <bool MAX, bool INDICES, bool LAST, int V, class T, class Pro, class Epi>
+template <bool MAX, bool INDICES, bool LAST, int V, int AXES, class T, class Pro, class Epi>
 struct Pool {
   struct Axis {
     int32_t in, kernel, stride;
-    Div dilation;
+    Div dilation;        // of two axes 1, and not read
     int32_t before;      // padding
     int32_t limit;       // the first place behind input and padding, counted from the input's beginning
     int32_t index_step;  // by how much one place further on changes an element of the output Indices
   };
   struct Args {
-    Tiles<5> tiles;  // of the output [N][C][D][H][W] or, where LAST is set, [N][D][H][W][C/V]
-    Strided<5> src;  // [N][C][D][H][W]
-    Axis axes[3];
+    Tiles<AXES + 2> tiles;  // of the output [N][C]([D])[H][W] or, where LAST is set, [N]([D])[H][W][C/V]
+    Strided<AXES + 2> src;  // [N][C]([D])[H][W]
+    Axis axes[AXES];
     int32_t divisor;  // what a sum is divided by: 0 elements of the window, 1 those in the padding too, 2 nothing
     Strided<3> dst;   // [N][C][D·H·W]
     typename Pro::Args pro;
@@ -35,7 +35,8 @@ struct Pool {
   };
   using Element = decltype(Pro::apply(std::declval<const typename Pro::Args&>(), std::declval<T>()));
   using C = Calc<Element>;
-  static constexpr int kHeight = LAST ? 2 : 3, kWidth = LAST ? 3 : 4, kChannels = LAST ? 4 : 1;  // dims of tiles
+  static_assert(AXES == 2 || AXES == 3);
+  static constexpr int kFirst = LAST ? 1 : 2, kChannels = LAST ? AXES + 1 : 1;  // dims of tiles: the first axis's
   static constexpr int kThreads = 256;
   static constexpr int kShared = 0;
   static constexpr bool kEarly = true;
@@ -113,15 +114,18 @@ struct Pool {
     int begin, from, to;
   };
 
+  RT_DEVICE static int dilation(const Axis& x) { return AXES == 2 ? 1 : static_cast<int>(x.dilation.d); }
+
   // How many steps of the dilation it takes to cover n places, but no more than the kernel has.
   RT_DEVICE static int steps(const Axis& x, int n) {
-    const int k = n <= 0 ? 0 : x.dilation.quotient(n + int(x.dilation.d) - 1);
+    int k = n <= 0 ? 0 : n;
+    if (AXES > 2 && n > 0) k = x.dilation.quotient(n + dilation(x) - 1);
     return k < x.kernel ? k : x.kernel;
   }
 
   RT_DEVICE static Range range(const Axis& x, int out) {
     const int begin = out * x.stride - x.before;
-    return {begin, steps(x, -begin), steps(x, x.in - begin)};
+    return {rt::settled(begin), rt::settled(steps(x, -begin)), rt::settled(steps(x, x.in - begin))};
   }
 
   // How many places of a window along an axis lie in the input or its padding.
@@ -131,62 +135,75 @@ struct Pool {
 
   // How far the places of windows are apart along each axis, in elements of the input.
   struct Steps {
-    int across, down, next;
-    RT_DEVICE explicit Steps(const Args& a)
-        : across(rt::settled(static_cast<int>(a.axes[0].dilation.d) * a.src.s[2])),
-          down(rt::settled(static_cast<int>(a.axes[1].dilation.d) * a.src.s[3])),
-          next(rt::settled(static_cast<int>(a.axes[2].dilation.d) * a.src.s[4])) {}
+    int along[AXES];
+    RT_DEVICE explicit Steps(const Args& a) {
+      RT_UNROLL
+      for (int d = 0; d < AXES; ++d) along[d] = rt::settled(dilation(a.axes[d]) * a.src.s[2 + d]);
+    }
   };
 
   // Where an output's window is.
   struct Window {
-    Range x, y, z;
+    Range along[AXES];
     const T* first;  // place 0 of all axes, which need not exist
-    RT_DEVICE Window(const rt::Task& t, const Args& a, const int (&at)[5])
-        : x(settled(range(a.axes[0], at[2]))),
-          y(settled(range(a.axes[1], at[3]))),
-          z(settled(range(a.axes[2], at[4]))) {
-      const int corner = x.begin * a.src.s[2] + y.begin * a.src.s[3] + z.begin * a.src.s[4];
+    int n = 1;       // elements in the input
+    RT_DEVICE Window(const rt::Task& t, const Args& a, const int (&at)[AXES + 2]) {
+      int corner = 0;
+      RT_UNROLL
+      for (int d = 0; d < AXES; ++d) {
+        along[d] = range(a.axes[d], at[2 + d]);
+        corner += along[d].begin * a.src.s[2 + d];
+        n *= length(along[d]);
+      }
       first = rt::settled_place(t.ptr<const T>(a.src.ref) + at[0] * a.src.s[0] + at[1] * a.src.s[1] + corner);
-    }
-    RT_DEVICE static Range settled(const Range& r) {
-      return {rt::settled(r.begin), rt::settled(r.from), rt::settled(r.to)};
     }
   };
 
   RT_DEVICE static void visit(const Args& a, const Steps& steps, const Window& w, Visited& seen) {
-    RK_NO_UNROLL
-    for (int i = w.x.from; i < w.x.to; ++i) {
+    if constexpr (AXES == 2) {
+      visit_plane(a, steps, w, w.first, 0, seen);
+    } else {
       RK_NO_UNROLL
-      for (int j = w.y.from; j < w.y.to; j += kRows) {
-        RK_NO_UNROLL
-        for (int k = w.z.from; k < w.z.to; k += kAcross) see_block(a, steps, w, {i, j, k}, seen);
+      for (int i = w.along[0].from; i < w.along[0].to; ++i) {
+        visit_plane(a, steps, w, w.first + i * steps.along[0], index(a, w, 0, i), seen);
       }
     }
   }
 
-  // Visits kRows×kAcross elements of a window from the given steps along its axes on, as far as they exist. All are
+  // What place `step` of a window along an axis adds to the index of an element.
+  RT_DEVICE static int64_t index(const Args& a, const Window& w, int axis, int step) {
+    if (!INDICES) return 0;
+    return int64_t(w.along[axis].begin + step * dilation(a.axes[axis])) * a.axes[axis].index_step;
+  }
+
+  // Visits the elements along the last two axes, of which `first` is the window's place 0.
+  RT_DEVICE static void visit_plane(const Args& a, const Steps& steps, const Window& w, const T* first, int64_t from,
+                                    Visited& seen) {
+    const Range &y = w.along[AXES - 2], &z = w.along[AXES - 1];
+    RK_NO_UNROLL
+    for (int j = y.from; j < y.to; j += kRows) {
+      RK_NO_UNROLL
+      for (int k = z.from; k < z.to; k += kAcross) {
+        const T* src = first + (j * steps.along[AXES - 2] + k * steps.along[AXES - 1]);
+        const int64_t at = from + index(a, w, AXES - 2, j) + index(a, w, AXES - 1, k);
+        see_block(a, steps, src, y.to - j, z.to - k, at, seen);
+      }
+    }
+  }
+
+  // Visits kRows×kAcross elements of a window from src on, as far as there are so many rows and so many across. All are
   // asked for before the first of them is used, so that a small window waits once for the cache and not once for each
   // of its elements.
-  RT_DEVICE static void see_block(const Args& a, const Steps& steps, const Window& w, const int (&step)[3],
+  RT_DEVICE static void see_block(const Args& a, const Steps& steps, const T* src, int rows, int across, int64_t index,
                                   Visited& seen) {
-    const int rows = w.y.to - step[1], across = w.z.to - step[2];
-    const T* src = w.first + (step[0] * steps.across + step[1] * steps.down + step[2] * steps.next);
     Pack<T, V> pack[kRows][kAcross];
     RT_UNROLL
     for (int r = 0; r < kRows; ++r) {
       RT_UNROLL
       for (int c = 0; c < kAcross; ++c) {
-        if (r < rows && c < across)
-          pack[r][c] = *reinterpret_cast<const Pack<T, V>*>(src + (r * steps.down + c * steps.next));
-      }
-    }
-    int64_t index = 0;
-    if constexpr (INDICES) {
-      const int begin[3] = {w.x.begin, w.y.begin, w.z.begin};
-      RT_UNROLL
-      for (int d = 0; d < 3; ++d) {
-        index += int64_t(begin[d] + step[d] * int(a.axes[d].dilation.d)) * a.axes[d].index_step;
+        if (r >= rows || c >= across) continue;
+        const T* at = src + (r * steps.along[AXES - 2] + c * steps.along[AXES - 1]);
+        pack[r][c] = *reinterpret_cast<const Pack<T, V>*>(at);
       }
     }
     RT_UNROLL
@@ -195,7 +212,7 @@ struct Pool {
       for (int c = 0; c < kAcross; ++c) {
         if (r >= rows || c >= across) continue;
         seen.see_pack(a, pack[r][c], index);
-        if (INDICES) index += int64_t(a.axes[2].dilation.d) * a.axes[2].index_step;
+        if (INDICES) index += int64_t(dilation(a.axes[AXES - 1])) * a.axes[AXES - 1].index_step;
       }
     }
   }
@@ -214,16 +231,16 @@ struct Pool {
   }
 
   // Stores the results of V channels, of which the windows' n elements in the input have been seen.
-  RT_DEVICE static void put(const rt::Task& t, const Args& a, const int (&at)[5], int place, int divisor, int n,
+  RT_DEVICE static void put(const rt::Task& t, const Args& a, const int (&at)[AXES + 2], int place, int divisor, int n,
                             const Visited& seen) {
     using Out = typename Epi::Out;
     const int cube[3] = {at[0], at[1], place};
-    const C reciprocal = MAX ? C(1) : C(1) / C(divisor);
+    const C reciprocal = C(1) / C(divisor);
     Pack<Out, V> out;
     RT_UNROLL
     for (int v = 0; v < V; ++v) {
       C result = seen.value(v);
-      if (!MAX && a.divisor != 2) result = quotient(result, C(divisor), reciprocal);
+      if constexpr (!MAX) result = quotient(result, C(divisor), reciprocal);
       out.v[v] = Epi::apply(t, a.epi, fn::Cast<typename Epi::In>(result), at[0], at[1] + v, place);
     }
     store_pack<Out, V>(t, a.dst, cube, out);
@@ -239,19 +256,24 @@ struct Pool {
     bool waits = true;
     RK_NO_UNROLL
     for (int e = t.tid; waits || e < tile.size; e += kThreads, waits = false) {
-      const Coordinates<5> c(a.tiles, tile, e);
-      const int at[5] = {c.at[0], c.at[kChannels] * V, c.at[kHeight - 1], c.at[kHeight], c.at[kWidth]};
+      const Coordinates<AXES + 2> c(a.tiles, tile, e);
+      int at[AXES + 2] = {c.at[0], c.at[kChannels] * V};
+      int place = 0, all = 1;  // of the output among those of its channel, and of the places of the window
+      RT_UNROLL
+      for (int d = 0; d < AXES; ++d) {
+        at[2 + d] = c.at[kFirst + d];
+        place = place * a.tiles.dims[kFirst + d] + at[2 + d];
+        if (a.divisor == 1) all *= padded(a.axes[d], at[2 + d]);
+      }
+      place = rt::settled(place);
       const Window w(t, a, at);
-      const int place = rt::settled((at[2] * a.tiles.dims[kHeight] + at[3]) * a.tiles.dims[kWidth] + at[4]);
-      const int n = length(w.x) * length(w.y) * length(w.z);
-      int divisor = n;
-      if (a.divisor == 1) divisor = padded(a.axes[0], at[2]) * padded(a.axes[1], at[3]) * padded(a.axes[2], at[4]);
+      int divisor = a.divisor == 1 ? all : a.divisor == 0 ? w.n : 1;
       divisor = rt::settled(divisor);
       if (waits) t.wait_for_inputs();
       if (e >= tile.size) break;
       Visited seen;
       visit(a, steps, w, seen);
-      put(t, a, at, place, divisor, n, seen);
+      put(t, a, at, place, divisor, w.n, seen);
     }
   }
 };
