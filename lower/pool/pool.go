@@ -78,8 +78,8 @@ func poolTargets(outputs, vec int64) []int64 {
 	return targets
 }
 
-// pool is a pool over two spatial axes without dilation, or over three; those that the operator does not have are 1 long,
-// in front.
+// pool is a pool over two spatial axes without dilation, or over three; those that the operator does not have are
+// 1 long, in front.
 type pool struct {
 	node    *ir.Node
 	max     bool
@@ -110,8 +110,8 @@ func newPool(n *ir.Node, g *ir.Geometry, src roperator.View) *pool {
 	return p
 }
 
-// spatialAxes is the number of spatial axes that the kernel takes an operator to have. An instance for two of them has half the
-// machine code.
+// spatialAxes is the number of spatial axes that the kernel takes an operator to have. Nearly all have two and no
+// dilation, and an instance for these is smaller.
 func spatialAxes(g *ir.Geometry) int {
 	if len(g.Kernel) > 2 || slices.ContainsFunc(g.Dilations, func(d int64) bool { return d != 1 }) {
 		return 3
