@@ -235,7 +235,7 @@ struct Pool {
                             const Visited& seen) {
     using Out = typename Epi::Out;
     const int cube[3] = {at[0], at[1], place};
-    const C reciprocal = C(1) / C(divisor);
+    const C reciprocal = MAX ? C(1) : C(1) / C(divisor);
     Pack<Out, V> out;
     RT_UNROLL
     for (int v = 0; v < V; ++v) {
