@@ -73,8 +73,7 @@ class VEU {
   // Whether the launch is an rProgram, whose vEUs wait for each other.
   RT_DEVICE bool persistent() const { return Program::kPersistent && l_.persistent; }
   // The last warp fetches descriptors. Where there are other warps, those bring operands meanwhile: so many. Without a
-  // ring the number of threads is a constant of the launch. ptxas would keep it less 32 while rTasks run; as it is, it
-  // reads the number again.
+  // ring the number of threads is a constant of the launch, and ptxas would keep it less 32, too, while rTasks run.
   RT_DEVICE bool fetches() const { return tid_ >= (Layout::kHasRing ? threads_ : detail::settled(threads_)) - 32; }
   RT_DEVICE uint32_t movers() const { return threads_ > 32 ? static_cast<uint32_t>(threads_) / 32 - 1 : 1; }
   // Whether a block runs one step, and nothing behind it or beside it.
